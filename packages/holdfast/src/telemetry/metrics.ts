@@ -1,0 +1,27 @@
+/**
+ * The one table of metrics. The server makes its Prometheus registry from it and `docs/reference/metrics.md` lists it.
+ * Labels are bounded sets (a script's name, an outcome), never ids, keys or tenants' own words.
+ */
+export const METRICS = {
+  redis_command_duration_seconds: {
+    type: 'histogram',
+    labels: ['command', 'outcome'],
+    help: 'Time of one Redis call, by script or command',
+  },
+  redis_commands_in_flight: { type: 'gauge', labels: [], help: 'Redis calls sent and not yet answered' },
+  redis_command_queue_length: { type: 'gauge', labels: [], help: 'Redis calls waiting for a connection' },
+  redis_connections: { type: 'gauge', labels: ['state'], help: 'Redis connections by state' },
+  redis_reconnects_total: { type: 'counter', labels: [], help: 'Times a Redis connection was made anew' },
+  postgres_query_duration_seconds: {
+    type: 'histogram',
+    labels: ['query', 'outcome'],
+    help: 'Time of one Postgres statement',
+  },
+  postgres_pool_connections: { type: 'gauge', labels: ['state'], help: 'Postgres connections: total, idle' },
+  postgres_pool_waiting: { type: 'gauge', labels: [], help: 'Callers waiting for a Postgres connection' },
+} as const satisfies Record<
+  string,
+  { type: 'counter' | 'gauge' | 'histogram'; labels: readonly string[]; help: string }
+>
+
+export type MetricName = keyof typeof METRICS
