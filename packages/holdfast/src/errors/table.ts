@@ -1,101 +1,219 @@
 /**
  * The one table of error codes. Types, HTTP statuses and `docs/reference/errors.md` come from here; a test keeps them in step.
- * Rows stand in the order of their status, as in the reference.
+ * Rows stand in the order of their status, as in the reference. `meaning` says what happened, `action` what a caller can do.
  */
 export const ERRORS = {
   invalid_amount: {
     status: 400,
     retryable: false,
     meaning: 'The amount is not an integer in the allowed range, or the balance would leave ±(2^53 − 1).',
+    action: "Send a positive integer in the wallet's smallest unit; the message tells what was expected and what came.",
   },
   invalid_argument: {
     status: 400,
     retryable: false,
     meaning: 'An argument has the wrong type, length, characters or range.',
+    action: 'Correct the argument that the message names; it tells what was expected and what came.',
   },
   key_required: {
     status: 400,
     retryable: false,
     meaning: 'The operation moves something and came without an idempotency key.',
+    action: 'Give every operation a key of its own, and repeat that key when you repeat the operation.',
   },
-  unauthenticated: { status: 401, retryable: false, meaning: 'No valid API key or token came with the request.' },
-  forbidden: { status: 403, retryable: false, meaning: 'The API key or token does not allow this.' },
-  wallet_not_found: { status: 404, retryable: false, meaning: 'There is no wallet with this id in this tenant.' },
-  hold_not_found: { status: 404, retryable: false, meaning: 'The wallet never had a hold with this id.' },
-  session_not_found: { status: 404, retryable: false, meaning: 'The wallet never had a metered session with this id.' },
-  sale_not_found: { status: 404, retryable: false, meaning: 'There is no sale with this id in this tenant.' },
-  checkout_not_found: { status: 404, retryable: false, meaning: 'There is no checkout with this code.' },
+  unauthenticated: {
+    status: 401,
+    retryable: false,
+    meaning: 'No valid API key or token came with the request.',
+    action: 'Send `Authorization: Bearer <key>` with a key that was not revoked.',
+  },
+  forbidden: {
+    status: 403,
+    retryable: false,
+    meaning: 'The API key or token does not allow this.',
+    action: 'Use a key with the right that the operation needs.',
+  },
+  wallet_not_found: {
+    status: 404,
+    retryable: false,
+    meaning: 'There is no wallet with this id in this tenant.',
+    action: 'Open the wallet first, or check id and tenant.',
+  },
+  hold_not_found: {
+    status: 404,
+    retryable: false,
+    meaning: 'The wallet never had a hold with this id.',
+    action: 'Check the id, and that the hold belongs to this wallet.',
+  },
+  session_not_found: {
+    status: 404,
+    retryable: false,
+    meaning: 'The wallet never had a metered session with this id.',
+    action: 'Check the id, and that the session belongs to this wallet.',
+  },
+  sale_not_found: {
+    status: 404,
+    retryable: false,
+    meaning: 'There is no sale with this id in this tenant.',
+    action: 'Open the sale first, or check id and tenant.',
+  },
+  checkout_not_found: {
+    status: 404,
+    retryable: false,
+    meaning: 'There is no checkout with this code.',
+    action: 'Check the code: it must be passed on to the letter.',
+  },
   entry_not_found: {
     status: 404,
     retryable: false,
     meaning: 'The wallet has no entry with this seq, or none that can be refunded.',
+    action: 'Name the seq of a debit, capture or settle of this wallet.',
+  },
+  route_not_found: {
+    status: 404,
+    retryable: false,
+    meaning: 'The server has nothing at this path and method.',
+    action: 'Compare method and path with `/openapi.json` or `/docs`.',
   },
   insufficient_funds: {
     status: 409,
     retryable: false,
     meaning: 'Less is available than the operation needs; `available` tells how much there is.',
+    action: 'Top up, or ask for less. The same key may be used again: a rejection is not remembered.',
   },
   hold_exceeded: {
     status: 409,
     retryable: false,
     meaning: 'More was to be taken out of a hold than is left in it; `left` tells how much there is.',
+    action: 'Take less, extend the hold, or let the rest come out of the wallet with `beyond: "available"`.',
   },
   refund_exceeded: {
     status: 409,
     retryable: false,
     meaning: 'More was to be refunded than is left of the original charge; `left` tells how much there is.',
+    action: 'Refund at most `left`.',
   },
-  wallet_exists: { status: 409, retryable: false, meaning: 'The wallet was opened before with other parameters.' },
+  wallet_exists: {
+    status: 409,
+    retryable: false,
+    meaning: 'The wallet was opened before with other parameters.',
+    action: 'Read the wallet and use it as it is, or choose another id.',
+  },
   wallet_frozen: {
     status: 409,
     retryable: false,
     meaning: 'The wallet is frozen and refuses operations that spend or reserve.',
+    action: 'Unfreeze it first. Credits, refunds and what stays within a hold are allowed.',
   },
-  wallet_closed: { status: 409, retryable: false, meaning: 'The wallet is closed and refuses everything but reading.' },
+  wallet_closed: {
+    status: 409,
+    retryable: false,
+    meaning: 'The wallet is closed and refuses everything but reading.',
+    action: 'Open another wallet: closing is final.',
+  },
   wallet_not_empty: {
     status: 409,
     retryable: false,
     meaning: 'Only a wallet with zero balances and no open hold can be closed.',
+    action: 'Settle or release the open holds, and debit or credit the balance to zero.',
   },
-  hold_closed: { status: 409, retryable: false, meaning: 'The hold was settled or released before.' },
-  sold_out: { status: 409, retryable: false, meaning: 'The item, or the sale, has nothing left.' },
-  user_limit: { status: 409, retryable: false, meaning: 'The user has reached the limit of this sale.' },
-  sale_not_active: { status: 409, retryable: false, meaning: 'The sale has not started, or is over.' },
-  duplicate_item: { status: 409, retryable: false, meaning: 'The item is in the checkout already.' },
+  hold_closed: {
+    status: 409,
+    retryable: false,
+    meaning: 'The hold was settled or released before.',
+    action: 'Nothing is left to do with it; for another charge make another hold.',
+  },
+  sold_out: {
+    status: 409,
+    retryable: false,
+    meaning: 'The item, or the sale, has nothing left.',
+    action: 'Try again later: what others cancel or let expire can be bought again.',
+  },
+  user_limit: {
+    status: 409,
+    retryable: false,
+    meaning: 'The user has reached the limit of this sale.',
+    action: 'Ask for at most `left`, or cancel a checkout that is not paid for.',
+  },
+  sale_not_active: {
+    status: 409,
+    retryable: false,
+    meaning: 'The sale has not started, or is over.',
+    action: 'Come back within `startsAt` and `endsAt`.',
+  },
+  duplicate_item: {
+    status: 409,
+    retryable: false,
+    meaning: 'The item is in the checkout already.',
+    action: 'Name each item once, with its quantity.',
+  },
   hold_expired: {
     status: 410,
     retryable: false,
     meaning: 'The hold ran past its ttl; what was left in it is back in the wallet.',
+    action: 'Make a new hold, and extend it before it runs out.',
   },
   checkout_expired: {
     status: 410,
     retryable: false,
     meaning: 'The checkout ran past its ttl; its items are back in the sale.',
+    action: 'Check out again.',
   },
-  too_large: { status: 413, retryable: false, meaning: 'The request, or its metadata, is larger than allowed.' },
+  too_large: {
+    status: 413,
+    retryable: false,
+    meaning: 'The request, or its metadata, is larger than allowed.',
+    action: 'Send less: metadata is limited to 4 kB of JSON.',
+  },
   idempotency_conflict: {
     status: 422,
     retryable: false,
     meaning: 'The key was used before for another operation or with other parameters.',
+    action: 'Use a new key for a new operation; repeat an operation with the parameters it had.',
   },
-  lock_busy: { status: 423, retryable: true, meaning: 'Somebody else holds the lock of this wallet.' },
-  rate_limited: { status: 429, retryable: true, meaning: 'Too many requests; `retryAfter` tells when to come again.' },
+  lock_busy: {
+    status: 423,
+    retryable: true,
+    meaning: 'Somebody else holds the lock of this wallet.',
+    action: 'Try again a moment later.',
+  },
+  rate_limited: {
+    status: 429,
+    retryable: true,
+    meaning: 'Too many requests; `retryAfter` tells when to come again.',
+    action: 'Wait for `retryAfter`, then try again with the same key.',
+  },
+  internal_error: {
+    status: 500,
+    retryable: false,
+    meaning: 'Something failed that should not. The outcome may be unknown.',
+    action: 'Report it with the id of the request. Read the wallet before you go on, or repeat with the same key.',
+  },
+  incompatible: {
+    status: 500,
+    retryable: false,
+    meaning: 'The database or a server does not fit this version of Holdfast.',
+    action: 'An operator has to act: migrate, upgrade, or connect to the right database. The message says which.',
+  },
   unavailable: {
     status: 503,
     retryable: true,
     meaning:
       'Redis or Postgres is away, or a queue is full. The outcome may be unknown: the same key is safe to try again.',
+    action: 'Try again with the same key, later each time.',
   },
   timeout: {
     status: 504,
     retryable: true,
     meaning: 'No answer within the timeout. The outcome is unknown: the same key is safe to try again.',
+    action: 'Try again with the same key; if it was done, the first answer comes again.',
   },
   aborted: {
     status: 504,
     retryable: true,
     meaning: 'The caller stopped waiting. The outcome is unknown: the same key is safe to try again.',
+    action: 'Try again with the same key, if the answer still matters.',
   },
-} as const satisfies Record<string, { status: number; retryable: boolean; meaning: string }>
+} as const satisfies Record<string, { status: number; retryable: boolean; meaning: string; action: string }>
 
 export type ErrorCode = keyof typeof ERRORS

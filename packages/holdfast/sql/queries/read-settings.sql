@@ -1,0 +1,1 @@
+SELECT secret, created_at FROM settings

@@ -1,0 +1,137 @@
+import { HoldfastError } from '../errors/index.js'
+
+/**
+ * What a failed call did to the database:
+ *
+ * - `not_executed`  nothing: no connection, a server that is starting, stopping, read-only or out of resources, a timeout inside
+ *                   the server, or a connection lost before COMMIT was sent
+ * - `unknown`       everything or nothing: the connection was lost, or the wait for a replica cut short, when it could have
+ *                   been committed already
+ * - `retry`         nothing: a deadlock, a serialization failure or a lock not had in time; the same call may work at once
+ * - `data`          nothing: a value or a constraint was violated, and the same call fails again
+ * - `refused`       nothing: the statement itself is wrong, or lacks rights or tables
+ */
+export type PostgresOutcome = 'not_executed' | 'unknown' | 'retry' | 'data' | 'refused'
+
+/** What Postgres did wrong, with an outcome to decide by. The text of the server stays in `cause`: it can quote values. */
+export class PostgresError extends HoldfastError {
+  declare readonly outcome: PostgresOutcome
+  declare readonly sqlstate?: string
+  declare readonly constraint?: string
+
+  constructor(
+    outcome: PostgresOutcome,
+    message: string,
+    facts: { sqlstate?: string | undefined; constraint?: string | undefined } = {},
+    options?: ErrorOptions,
+  ) {
+    const { sqlstate, constraint } = facts
+    super(
+      outcome === 'data' || outcome === 'refused' ? 'internal_error' : 'unavailable',
+      message,
+      { outcome, ...(sqlstate && { sqlstate }), ...(constraint && { constraint }) },
+      options,
+    )
+  }
+}
+
+/** What is read of an error of `pg`: its own (no code), Node's (`ECONNREFUSED`) or the server's (five characters). */
+interface RawError {
+  message?: string
+  code?: string
+  severity?: string
+  constraint?: string
+}
+
+const SQLSTATE = /^[0-9A-Z]{5}$/
+
+const sqlstateOf = (error: RawError) =>
+  error.severity !== undefined && error.code !== undefined && SQLSTATE.test(error.code) ? error.code : undefined
+
+/**
+ * A FATAL ends the connection, in the middle of a commit too. The severity comes in the server's language, so the states that
+ * are never less than FATAL are named as well.
+ */
+const FATAL_STATES = new Set(['25P03', '25P04', '57P01', '57P02', '57P04', '57P05'])
+
+const isFatal = (sqlstate: string, severity: string | undefined) =>
+  severity === 'FATAL' || severity === 'PANIC' || FATAL_STATES.has(sqlstate)
+
+/** `read_only_sql_transaction` is what a replica says: the primary moved. */
+const NOT_EXECUTED = new Set(['25006', '57014', '57P03'])
+const RETRY = new Set(['40001', '40P01', '55P03'])
+const NOT_EXECUTED_CLASSES = new Set(['08', '53', '58'])
+const DATA_CLASSES = new Set(['22', '23'])
+
+function outcomeOfSqlstate(sqlstate: string): PostgresOutcome {
+  if (RETRY.has(sqlstate)) return 'retry'
+  const sqlClass = sqlstate.slice(0, 2)
+  if (NOT_EXECUTED.has(sqlstate) || NOT_EXECUTED_CLASSES.has(sqlClass)) return 'not_executed'
+  if (DATA_CLASSES.has(sqlClass)) return 'data'
+  return 'refused'
+}
+
+/** True when the connection can't be used again: anything but a plain error of the server. */
+export function endsConnection(error: unknown): boolean {
+  const raw = error as RawError
+  const sqlstate = sqlstateOf(raw)
+  return sqlstate === undefined || isFatal(sqlstate, raw.severity)
+}
+
+/**
+ * The failure of one statement. `ifLost` is what a lost connection means at this point: `unknown` where the statement commits
+ * by itself or is a COMMIT, `not_executed` inside a transaction, which the server then rolls back.
+ */
+export function statementFailure(
+  error: unknown,
+  statement: string,
+  address: string,
+  ifLost: 'unknown' | 'not_executed',
+): PostgresError {
+  if (error instanceof PostgresError) return error
+  const raw = error as RawError
+  const sqlstate = sqlstateOf(raw)
+  if (sqlstate === undefined || isFatal(sqlstate, raw.severity)) {
+    const message = `Postgres at ${address} was lost during ${statement}: ${reasonOf(raw)}`
+    return new PostgresError(ifLost, message, { sqlstate }, { cause: error })
+  }
+  const outcome = outcomeOfSqlstate(sqlstate)
+  const { constraint } = raw
+  // Only syntax, rights and names (class 42) are safe to repeat: other messages quote values, and values can be personal.
+  const detail = sqlstate.startsWith('42') ? `: ${raw.message}` : constraint ? ` on ${constraint}` : ''
+  const message = `Postgres refused ${statement} with ${sqlstate}${detail}`
+  return new PostgresError(outcome, message, { sqlstate, constraint }, { cause: error })
+}
+
+/** No connection was had: nothing was sent. Says where, and nothing about who or with which password. */
+export function connectFailure(error: unknown, address: string): PostgresError {
+  const raw = error as RawError
+  const message = `Postgres at ${address} can't be reached: ${reasonOf(raw)}`
+  return new PostgresError('not_executed', message, { sqlstate: sqlstateOf(raw) }, { cause: error })
+}
+
+const REASONS: Record<string, string> = {
+  ECONNREFUSED: 'connection refused',
+  ECONNRESET: 'the connection was cut',
+  EPIPE: 'the connection was cut',
+  ENOTFOUND: 'the host name is not known',
+  EAI_AGAIN: 'the host name is not known at the moment',
+  ENOENT: 'there is no such socket',
+  ETIMEDOUT: 'no answer in time',
+  '28000': 'the server does not let this user in',
+  '28P01': 'the server does not accept this user and password',
+  '3D000': 'the server has no such database',
+  '53300': 'the server has no connection left',
+  '57P01': 'the server is shutting down',
+  '57P02': 'the server crashed',
+  '57P03': 'the server is starting or stopping',
+  '25P03': 'the transaction stood idle for too long',
+}
+
+function reasonOf(error: RawError): string {
+  if (error.code === undefined) return error.message || 'no reason given'
+  const reason = REASONS[error.code]
+  if (reason !== undefined) return `${reason} (${error.code})`
+  // The message of a server can name the user; that of Node and pg (TLS, SASL) is plain and tells more than its code.
+  return sqlstateOf(error) === undefined && error.message ? `${error.message} (${error.code})` : error.code
+}

@@ -1,0 +1,6 @@
+export { checkServer, type ServerFinding } from './check-server.js'
+export { PostgresError, type PostgresOutcome } from './failure.js'
+export { checkMigrated, type MigrateOptions, type Migration, type MigrationReport, migrate } from './migrate.js'
+export { Postgres, type PostgresOptions, type PostgresSource, type QueryName, type Transaction } from './pool.js'
+export type { SessionOptions, SettingsScope } from './session.js'
+export { type DatabaseSettings, readSettings } from './settings.js'

@@ -1,0 +1,92 @@
+import type pg from 'pg'
+import type { Telemetry } from '../telemetry/index.js'
+import { endsConnection, PostgresError, type PostgresOutcome, statementFailure } from './failure.js'
+import { ROW_TYPES } from './rows.js'
+
+/** What the server says when a commit's wait for its replica is cut short. By routine: the message depends on the language. */
+const SYNC_WAIT_ROUTINE = 'SyncRepWaitForLSN'
+
+export interface Send {
+  /** The statement's name: its label in metrics, and the prepared statement when `values` are given. */
+  name: string
+  text: string
+  values?: readonly unknown[]
+  /** What a lost connection means here, see `statementFailure`. */
+  ifLost: 'unknown' | 'not_executed'
+  /** When to give up on an answer; 0 waits for ever. */
+  answerTimeoutMs: number
+}
+
+/**
+ * One connection, taken from the pool for one call. It listens while it is out: a checked-out connection that breaks emits
+ * `error`, which would end the process if nobody did, and a warning can turn a success into "unknown".
+ */
+export class Lease {
+  readonly #client: pg.PoolClient
+  readonly #address: string
+  readonly #telemetry: Telemetry | undefined
+  #broken = false
+  #syncWaitCut = false
+
+  constructor(client: pg.PoolClient, address: string, telemetry: Telemetry | undefined) {
+    this.#client = client
+    this.#address = address
+    this.#telemetry = telemetry
+    client.on('error', this.#onError)
+    client.on('notice', this.#onNotice)
+  }
+
+  readonly #onError = () => {
+    this.#broken = true
+  }
+
+  readonly #onNotice = (notice: { routine?: string | undefined }) => {
+    if (notice.routine === SYNC_WAIT_ROUTINE) this.#syncWaitCut = true
+  }
+
+  async send<Row extends pg.QueryResultRow>({
+    name,
+    text,
+    values,
+    ifLost,
+    answerTimeoutMs,
+  }: Send): Promise<pg.QueryResult<Row>> {
+    const started = performance.now()
+    let outcome: 'ok' | PostgresOutcome = 'ok'
+    try {
+      const result = await this.#client.query<Row>({
+        text,
+        types: ROW_TYPES,
+        ...(values && { name: `holdfast_${name}`, values: values as unknown[] }),
+        ...(answerTimeoutMs > 0 && { query_timeout: answerTimeoutMs }),
+      })
+      if (this.#syncWaitCut) {
+        this.#syncWaitCut = false
+        const message = `Postgres at ${this.#address} committed ${name}, and was stopped before a replica confirmed it`
+        throw new PostgresError('unknown', message)
+      }
+      return result
+    } catch (error) {
+      const failure = statementFailure(error, name, this.#address, ifLost)
+      outcome = failure.outcome
+      if (!(error instanceof PostgresError) && endsConnection(error)) this.#broken = true
+      throw failure
+    } finally {
+      const seconds = (performance.now() - started) / 1000
+      this.#telemetry?.observe?.('postgres_query_duration_seconds', seconds, { query: name, outcome })
+    }
+  }
+
+  /** The connection goes back to the pool, or away if it can't be trusted any more. */
+  release(): void {
+    this.#client.off('notice', this.#onNotice)
+    this.#client.release(this.#broken)
+    // Only now: the pool's own listener stands again, so that no moment passes without one.
+    this.#client.off('error', this.#onError)
+  }
+
+  /** For a transaction whose ROLLBACK did not come through: nobody may get this connection with it still open. */
+  discard(): void {
+    this.#broken = true
+  }
+}

@@ -1,0 +1,215 @@
+import pg from 'pg'
+import { HoldfastError } from '../errors/index.js'
+import type { Telemetry } from '../telemetry/index.js'
+import { connectFailure, PostgresError } from './failure.js'
+import { Lease } from './lease.js'
+import { QUERIES } from './queries.generated.js'
+import {
+  beginStatement,
+  DEFAULT_SCHEMA,
+  DEFAULT_STATEMENT_TIMEOUT_MS,
+  type SessionOptions,
+  type SettingsScope,
+  sessionSettings,
+  setForConnection,
+} from './session.js'
+
+/** Where Postgres is: a URL, the options of `pg`, or a pool that the application made and will close itself. */
+export type PostgresSource = string | pg.PoolConfig | pg.Pool
+
+export interface PostgresOptions extends SessionOptions {
+  /** Size of a pool of ours. Default 10. */
+  maxConnections?: number
+  /** How long a call waits for a connection, new or free. Default 5 s. */
+  connectTimeoutMs?: number
+  /** Default: `connection` for a pool of ours, `transaction` for one that was brought. */
+  settingsScope?: SettingsScope
+  telemetry?: Telemetry
+}
+
+/** A statement's name: the file `sql/queries/<name>.sql`, in camelCase. */
+export type QueryName = keyof typeof QUERIES
+
+export interface Transaction {
+  /** Runs one of `sql/queries`, prepared once a connection. */
+  query<Row extends pg.QueryResultRow>(name: QueryName, values: readonly unknown[]): Promise<Row[]>
+  /** Runs plain SQL, one or many statements, unprepared: for migrations. */
+  execute<Row extends pg.QueryResultRow>(name: string, sql: string): Promise<Row[]>
+}
+
+const DEFAULT_CONNECTIONS = 10
+const DEFAULT_CONNECT_TIMEOUT_MS = 5_000
+/** The server stops a statement first; this is for a server, or a way to it, that has gone silent. */
+const ANSWER_GRACE_MS = 5_000
+
+const isPool = (source: unknown): source is pg.Pool =>
+  typeof source === 'object' && source !== null && 'connect' in source && typeof source.connect === 'function'
+
+/** The one way to Postgres: every statement of the library passes through here, with its settings, its timing and its errors. */
+export class Postgres {
+  readonly schema: string
+  /** `host:port`, never a user or a password. */
+  readonly address: string
+  readonly telemetry: Telemetry | undefined
+  readonly #pool: pg.Pool
+  readonly #owned: boolean
+  readonly #scope: SettingsScope
+  readonly #begin: string
+  readonly #connectTimeoutMs: number
+  readonly #answerTimeoutMs: number
+  readonly #takeBackGauges: (() => void)[] = []
+  #closing: Promise<void> | undefined
+
+  /** No I/O: the first call connects. */
+  constructor(source: PostgresSource, options: PostgresOptions = {}) {
+    const settings = sessionSettings(options)
+    this.schema = options.schema ?? DEFAULT_SCHEMA
+    this.telemetry = options.telemetry
+    this.#owned = !isPool(source)
+    this.#scope = options.settingsScope ?? (this.#owned ? 'connection' : 'transaction')
+    this.#begin = beginStatement(settings, this.#scope)
+    this.#connectTimeoutMs = options.connectTimeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS
+    this.#answerTimeoutMs = (options.statementTimeoutMs ?? DEFAULT_STATEMENT_TIMEOUT_MS) + ANSWER_GRACE_MS
+
+    const config = isPool(source) ? source.options : typeof source === 'string' ? { connectionString: source } : source
+    this.address = addressOf(config)
+    this.#pool = isPool(source) ? source : this.#makePool(config, options, setForConnection(settings))
+    this.#showGauges()
+  }
+
+  #makePool(config: pg.PoolConfig, options: PostgresOptions, setSettings: string): pg.Pool {
+    const pool = new pg.Pool({
+      keepAlive: true,
+      max: options.maxConnections ?? DEFAULT_CONNECTIONS,
+      ...config,
+      connectionTimeoutMillis: this.#connectTimeoutMs,
+      ...(this.#scope === 'connection' && {
+        onConnect: async (client: pg.ClientBase) => {
+          await client.query(setSettings)
+        },
+      }),
+    })
+    // An idle connection that breaks is no failure of anybody's call; without a listener it would end the process.
+    pool.on('error', (error: Error & { code?: string }) => {
+      this.telemetry?.log?.('warn', 'postgres_idle_connection_lost', { address: this.address, reason: error.code })
+    })
+    return pool
+  }
+
+  #showGauges(): void {
+    const gauge = this.telemetry?.gauge?.bind(this.telemetry)
+    if (gauge === undefined) return
+    this.#takeBackGauges.push(
+      gauge('postgres_pool_connections', () => this.#pool.totalCount, { state: 'total' }),
+      gauge('postgres_pool_connections', () => this.#pool.idleCount, { state: 'idle' }),
+      gauge('postgres_pool_waiting', () => this.#pool.waitingCount),
+    )
+  }
+
+  /** One statement, committed when this resolves. */
+  async query<Row extends pg.QueryResultRow>(name: QueryName, values: readonly unknown[]): Promise<Row[]> {
+    if (this.#scope === 'transaction') return this.transaction((tx) => tx.query<Row>(name, values))
+    const lease = await this.#take()
+    try {
+      const answerTimeoutMs = this.#answerTimeoutMs
+      return (await lease.send<Row>({ name, text: QUERIES[name], values, ifLost: 'unknown', answerTimeoutMs })).rows
+    } finally {
+      lease.release()
+    }
+  }
+
+  /**
+   * Several statements in one transaction, committed when this resolves. Whatever `work` throws rolls it back.
+   * `answerTimeoutMs` is for work that lifts the server's own timeout, as migrations do; 0 waits for ever.
+   */
+  async transaction<T>(
+    work: (tx: Transaction) => Promise<T>,
+    { answerTimeoutMs = this.#answerTimeoutMs }: { answerTimeoutMs?: number } = {},
+  ): Promise<T> {
+    const lease = await this.#take()
+    const inside = { ifLost: 'not_executed', answerTimeoutMs } as const
+    try {
+      await lease.send({ name: 'begin', text: this.#begin, ...inside })
+      const result = await this.#orRollBack(lease, () =>
+        work({
+          query: async <Row extends pg.QueryResultRow>(name: QueryName, values: readonly unknown[]) =>
+            (await lease.send<Row>({ name, text: QUERIES[name], values, ...inside })).rows,
+          execute: async <Row extends pg.QueryResultRow>(name: string, sql: string) =>
+            lastRows(await lease.send<Row>({ name, text: sql, ...inside })),
+        }),
+      )
+      const end = await lease.send({ name: 'commit', text: 'COMMIT', ifLost: 'unknown', answerTimeoutMs })
+      // A COMMIT of a transaction in which a statement failed unnoticed is a ROLLBACK, and says so in its tag alone.
+      if (end.command !== 'COMMIT') throw new PostgresError('refused', 'Postgres rolled back instead of committing')
+      return result
+    } finally {
+      lease.release()
+    }
+  }
+
+  async #orRollBack<T>(lease: Lease, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      const rollback = { name: 'rollback', text: 'ROLLBACK', ifLost: 'not_executed' } as const
+      await lease.send({ ...rollback, answerTimeoutMs: this.#answerTimeoutMs }).catch(() => lease.discard())
+      throw error
+    }
+  }
+
+  async #take(): Promise<Lease> {
+    if (this.#closing) throw new HoldfastError('unavailable', 'The connection to Postgres was closed')
+    return new Lease(await this.#connect(), this.address, this.telemetry)
+  }
+
+  /** A pool that was brought may be set to wait for ever: the wait is bounded here as well. */
+  async #connect(): Promise<pg.PoolClient> {
+    const connecting = this.#pool.connect()
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<never>((_, reject) => {
+      const tooLong = () => reject(new Error(`no connection within ${this.#connectTimeoutMs} ms`))
+      timer = setTimeout(tooLong, this.#connectTimeoutMs + 100)
+    })
+    try {
+      return await Promise.race([connecting, late])
+    } catch (error) {
+      // Too late for us is not too late for the next: what still comes goes back.
+      connecting.then(
+        (client) => client.release(),
+        () => {},
+      )
+      throw connectFailure(error, this.address)
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  /** Ends the connections of a pool of ours, after the calls that are under way. One that was brought is left alone. */
+  async close(): Promise<void> {
+    this.#closing ??= (async () => {
+      for (const takeBack of this.#takeBackGauges) takeBack()
+      if (this.#owned) await this.#pool.end()
+    })()
+    return this.#closing
+  }
+}
+
+/** Several statements in one text answer with an array of results. */
+function lastRows<Row extends pg.QueryResultRow>(result: pg.QueryResult<Row> | pg.QueryResult<Row>[]): Row[] {
+  return (Array.isArray(result) ? result.at(-1)?.rows : result.rows) ?? []
+}
+
+function addressOf(config: pg.PoolConfig): string {
+  try {
+    // Never connected: it knows how a URL, options and PGHOST, PGPORT add up.
+    const { host, port } = new pg.Client(config)
+    return host.startsWith('/') ? host : `${host.includes(':') ? `[${host}]` : host}:${port}`
+  } catch (error) {
+    // The reason of `new URL` quotes the URL with its password: it must not become the cause.
+    const reason = error instanceof Error && 'code' in error ? ` (${error.code})` : ''
+    const expected =
+      'expected a URL such as postgres://user:password@host:5432/database, options of pg, or a pool of pg'
+    const message = `postgres: ${expected}, got something that can't be read as such${reason}`
+    throw new HoldfastError('invalid_argument', message, { argument: 'postgres' })
+  }
+}

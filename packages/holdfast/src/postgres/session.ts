@@ -1,0 +1,108 @@
+import { HoldfastError } from '../errors/index.js'
+
+/**
+ * Every statement of Holdfast runs under settings of its own, whatever the server, the role or the database say.
+ *
+ * - A pool of ours sets them once a connection (`connection`): nobody else uses it.
+ * - A pool that was brought is shared with code we don't know, so nothing may stay behind on its connections: there each call
+ *   is a transaction that begins with SET LOCAL (`transaction`), which Postgres itself takes back at its end. That costs two
+ *   round trips a call. It is also the way through a pooler in transaction mode, where a connection has no memory.
+ */
+export type SettingsScope = 'connection' | 'transaction'
+
+export interface SessionOptions {
+  /** The schema of Holdfast's tables. It leads the search path, so statements name their tables bare. Default `holdfast`. */
+  schema?: string
+  /** When a commit counts. `off` is not offered: it acknowledges what a crash loses. Default `on`. */
+  synchronousCommit?: 'on' | 'remote_apply' | 'remote_write' | 'local'
+  /** Default 10 s. */
+  statementTimeoutMs?: number
+  /** Default 2 s. */
+  lockTimeoutMs?: number
+  /** Default 10 s: a paused process must not keep its rows locked. */
+  idleInTransactionTimeoutMs?: number
+}
+
+export const DEFAULT_SCHEMA = 'holdfast'
+export const DEFAULT_STATEMENT_TIMEOUT_MS = 10_000
+const DEFAULT_LOCK_TIMEOUT_MS = 2_000
+const DEFAULT_IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000
+const TIMEOUT_MAX_MS = 24 * 60 * 60 * 1000
+
+const SYNCHRONOUS_COMMIT = ['on', 'remote_apply', 'remote_write', 'local']
+
+/** Lower case only, so that the name needs no quotes anywhere: psql, grants, dumps. */
+export function checkSchema(schema: string): string {
+  const valid = /^[a-z_][a-z0-9_]{0,62}$/.test(schema)
+  if (!valid || schema.startsWith('pg_') || schema === 'public' || schema === 'information_schema') {
+    throw new HoldfastError(
+      'invalid_argument',
+      `schema: expected a schema of its own, of 1 to 63 of a-z, 0-9 and _ (not public, not pg_…), got ${JSON.stringify(schema)}`,
+      { argument: 'schema' },
+    )
+  }
+  return schema
+}
+
+function timeout(name: string, value: number | undefined, byDefault: number): number {
+  const ms = value ?? byDefault
+  if (!Number.isInteger(ms) || ms < 1 || ms > TIMEOUT_MAX_MS) {
+    const expected = `expected whole milliseconds from 1 to ${TIMEOUT_MAX_MS}`
+    throw new HoldfastError('invalid_argument', `${name}: ${expected}, got ${ms}`, { argument: name })
+  }
+  return ms
+}
+
+/** Name and value of each setting that statements run under, in either scope. */
+export function sessionSettings(options: SessionOptions): readonly (readonly [name: string, value: string])[] {
+  const schema = checkSchema(options.schema ?? DEFAULT_SCHEMA)
+  const synchronousCommit = options.synchronousCommit ?? 'on'
+  if (!SYNCHRONOUS_COMMIT.includes(synchronousCommit)) {
+    const expected = `expected one of ${SYNCHRONOUS_COMMIT.join(', ')}`
+    const message = `synchronousCommit: ${expected}, got ${JSON.stringify(synchronousCommit)}`
+    throw new HoldfastError('invalid_argument', message, { argument: 'synchronousCommit' })
+  }
+  const { statementTimeoutMs, lockTimeoutMs, idleInTransactionTimeoutMs } = options
+  return [
+    // pg_temp last: a temporary table of the same name must not take a real one's place.
+    ['search_path', `${schema}, pg_temp`],
+    ['synchronous_commit', synchronousCommit],
+    ['statement_timeout', `${timeout('statementTimeoutMs', statementTimeoutMs, DEFAULT_STATEMENT_TIMEOUT_MS)}`],
+    ['lock_timeout', `${timeout('lockTimeoutMs', lockTimeoutMs, DEFAULT_LOCK_TIMEOUT_MS)}`],
+    [
+      'idle_in_transaction_session_timeout',
+      `${timeout('idleInTransactionTimeoutMs', idleInTransactionTimeoutMs, DEFAULT_IDLE_IN_TRANSACTION_TIMEOUT_MS)}`,
+    ],
+    // A custom plan for a batch of a thousand hash-joins whole partitions; the generic one takes the index.
+    ['plan_cache_mode', 'force_generic_plan'],
+    // The wait for a replica that is cut short is told in a WARNING and nowhere else.
+    ['client_min_messages', 'warning'],
+    ['timezone', 'UTC'],
+    ['datestyle', 'ISO, MDY'],
+    ['bytea_output', 'hex'],
+  ]
+}
+
+const literal = (text: string) => `'${text.replaceAll("'", "''")}'`
+
+type Settings = ReturnType<typeof sessionSettings>
+
+/** For a connection of ours, once. The isolation and the access mode of a transaction are defaults here, explicit in BEGIN. */
+export function setForConnection(settings: Settings): string {
+  const all = [
+    ...settings,
+    ['default_transaction_isolation', 'read committed'],
+    ['default_transaction_read_only', 'off'],
+    ['application_name', 'holdfast'],
+  ]
+  return `SELECT ${all.map(([name, value]) => `pg_catalog.set_config('${name}', ${literal(value as string)}, false)`).join(', ')}`
+}
+
+const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE'
+
+/** The opening of a transaction. The application's name stays the owner's on a connection that was brought. */
+export function beginStatement(settings: Settings, scope: SettingsScope): string {
+  if (scope === 'connection') return BEGIN
+  const local = settings.map(([name, value]) => `pg_catalog.set_config('${name}', ${literal(value)}, true)`)
+  return `${BEGIN}; SELECT ${local.join(', ')}`
+}
