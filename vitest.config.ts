@@ -16,5 +16,6 @@ export default defineConfig({
     include: ['packages/*/test/**/*.test.ts', 'sim/test/**/*.test.ts', 'test/**/*.test.ts', 'bench/test/**/*.test.ts'],
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    globalSetup: at('test/setup.ts'),
   },
 })

@@ -1,0 +1,96 @@
+/**
+ * Global set-up of every test run: private servers, started when a test first asks for them and stopped at the end.
+ *
+ * Test files run in processes of their own, but share the servers: they ask this process over HTTP (see servers.ts, which
+ * is what tests import). A run that needs no server starts none.
+ */
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { startPostgres, startRedis } from '@holdfast/services'
+import { Client } from 'pg'
+import type { TestProject } from 'vitest/node'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** Where the process that owns the shared servers answers. */
+    serversUrl: string
+  }
+}
+
+const TEMPLATE = 'holdfast_template'
+const REDIS_DATABASES = 4_096
+
+interface Stoppable {
+  stop(): Promise<void>
+}
+
+const running: Promise<Stoppable>[] = []
+
+/** Starts at the first call; every caller gets the same one. */
+function shared<T extends Stoppable>(start: () => Promise<T>): () => Promise<T> {
+  let started: Promise<T> | undefined
+  return () => {
+    if (!started) {
+      started = start()
+      running.push(started)
+    }
+    return started
+  }
+}
+
+const postgres = shared(async () => {
+  const server = await startPostgres({ durable: false, settings: { max_connections: '300' } })
+  await inDatabase(server.url, `CREATE DATABASE ${TEMPLATE}`)
+  return server
+})
+
+const redis = shared(() => startRedis({ source: 'installed', settings: [`databases ${REDIS_DATABASES}`] }))
+
+async function inDatabase(url: string, statement: string): Promise<void> {
+  const client = new Client({ connectionString: url })
+  await client.connect()
+  try {
+    await client.query(statement)
+  } finally {
+    await client.end()
+  }
+}
+
+let databases = 0
+let redisDatabases = 0
+
+const answers: Record<string, () => Promise<string>> = {
+  async '/fresh-database'() {
+    const { url } = await postgres()
+    const name = `test_${++databases}`
+    await inDatabase(url, `CREATE DATABASE ${name} TEMPLATE ${TEMPLATE}`)
+    return Object.assign(new URL(url), { pathname: `/${name}` }).href
+  },
+  async '/fresh-redis'() {
+    const { url } = await redis()
+    if (redisDatabases === REDIS_DATABASES)
+      throw new Error(`More than ${REDIS_DATABASES} fresh Redis databases in one run`)
+    return `${url}/${redisDatabases++}`
+  },
+}
+
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const server = createServer((request, response) => {
+    const answer = answers[request.url ?? '']
+    if (!answer) return void response.writeHead(404).end()
+    answer().then(
+      (body) => response.end(body),
+      (error: Error) => response.writeHead(500).end(error.message),
+    )
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  project.provide('serversUrl', `http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  return async () => {
+    server.close()
+    server.closeAllConnections()
+    const started = await Promise.allSettled(running)
+    await Promise.all(started.map((one) => (one.status === 'fulfilled' ? one.value.stop() : undefined)))
+  }
+}
