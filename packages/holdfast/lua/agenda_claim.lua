@@ -1,0 +1,16 @@
+-- Takes wallets from the agenda whose time has come, for one who will tend them. They stay on it, a little later, so that others
+-- leave them alone for now and find them again if the one who took them dies.
+--
+-- KEYS  1 the shard's agenda
+-- ARGV  1 how many at most   2 for how long they are taken, ms
+-- Returns { ref, … }
+-- @keys 1
+-- @resend safe
+
+local time = redis.call('TIME')
+local clock = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local refs = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', clock), 'LIMIT', 0, ARGV[1])
+for i = 1, #refs do
+  redis.call('ZADD', KEYS[1], string.format('%.0f', clock + tonumber(ARGV[2])), refs[i])
+end
+return refs

@@ -1,0 +1,270 @@
+-- The machine: one bounded step of one wallet. The twin of src/machine/decide.ts; whoever changes one changes both.
+-- Works on the table that read_wallet gave and writes nothing: write_wallet does, once a batch.
+
+local MAX_AMOUNT = 9007199254740991
+local EXPIRE_MAX = 64
+
+local function reject(code, ...)
+  return nil, { 'no', code, ... }
+end
+
+-- The sum is bounded, not only its parts: so what is reserved always fits when it comes back, and no expiry can overflow.
+local function move(w, change)
+  local reserved = w.reserved + change.reserved
+  local hold = change.hold
+  if w.available + change.available + reserved > MAX_AMOUNT or reserved > MAX_AMOUNT
+    or (hold and (hold.amount > MAX_AMOUNT or hold.captured > MAX_AMOUNT)) then
+    return reject('invalid_amount', 'available', digits(w.available), 'reserved', digits(w.reserved))
+  end
+  return change
+end
+
+local function spend(w, change)
+  if w.status == 'frozen' then
+    return reject('wallet_frozen')
+  end
+  if w.available + change.available < -w.limit then
+    return reject('insufficient_funds', 'available', digits(w.available))
+  end
+  return move(w, change)
+end
+
+-- Makes the entry, links it to the chain, and takes it into the state.
+local function file(w, now, c, change)
+  local kind = change.kind
+  local hold = change.hold
+  local seq = w.seq + 1
+  local open_after = w.open
+  if kind == 'hold' then
+    open_after = open_after + 1
+    if w.due == 0 or hold.expires < w.due then
+      w.due = hold.expires
+    end
+  elseif CLOSES_HOLD[kind] then
+    open_after = open_after - 1
+  end
+  if open_after == 0 then
+    w.since = 0
+  elseif w.open == 0 then
+    w.since = seq
+  end
+  w.open = open_after
+  w.available = w.available + change.available
+  w.reserved = w.reserved + change.reserved
+  local text, hash = seal({
+    digits(w.epoch), digits(seq), kind, c.key, digits(now),
+    digits(change.amount), digits(change.available), digits(change.reserved), digits(w.available), digits(w.reserved),
+    c.hold, digits(hold and hold.amount or 0), digits(hold and hold.captured or 0), digits(hold and hold.left or 0),
+    digits(hold and hold.expires or 0), digits(hold and hold.refunded or 0),
+    digits(c.of), digits(change.of_refunded or 0), c.counter, c.params, c.metadata,
+  }, w.head, w.due, w.since)
+  w.seq = seq
+  w.head = hash
+  w.at = now
+  w.entries[seq] = text
+  w.changed['e:' .. digits(seq)] = text
+  w.changed['k:' .. c.key] = digits(seq)
+  if kind == 'limit' then
+    w.limit = change.amount
+  elseif kind == 'freeze' then
+    w.status = 'frozen'
+  elseif kind == 'unfreeze' then
+    w.status = 'active'
+  elseif kind == 'close' then
+    w.status = 'closed'
+  elseif kind == 'refund' then
+    w.changed['r:' .. digits(c.of)] = digits(change.of_refunded)
+  end
+  if c.hold == '' then
+    return
+  end
+  local stays = not CLOSES_HOLD[kind]
+  if kind == 'refund' then
+    stays = read_hold(w, c.hold) ~= nil
+  end
+  w.changed['h:' .. c.hold] = stays and format_hold(hold) or ''
+  if not stays and hold.refunded > 0 then
+    w.changed['x:' .. c.hold] = digits(hold.captured) .. ' ' .. digits(hold.refunded)
+  end
+end
+
+local function give_back(kind, hold)
+  local left = hold.left
+  hold.left = 0
+  return { kind = kind, amount = left, available = left, reserved = 0 - left, hold = hold }
+end
+
+-- Files what is due, earliest first, as entries of their own; then `due` is exact again. False: more than one step may do.
+local function expire_due(w, now)
+  if w.due == 0 or now < w.due then
+    return true
+  end
+  local holds = open_holds(w)
+  for i = 1, #holds do
+    local hold = holds[i]
+    w.due = hold.expires
+    if hold.expires > now then
+      return true
+    end
+    if i > EXPIRE_MAX then
+      return false
+    end
+    w.due = holds[i + 1] and holds[i + 1].expires or 0
+    local c = { key = '~expire:' .. hold.id, hold = hold.id, of = 0, counter = 'revenue', params = 'expire', metadata = '' }
+    file(w, now, c, give_back('expire', hold))
+  end
+  w.due = 0
+  return true
+end
+
+-- Takes `due` out of the hold. A settle also gives the rest back; its `due` is negative where too much was captured before.
+local function charge(w, c, hold, due)
+  local outside = math.max(0, due - hold.left)
+  if outside > 0 and not c.beyond then
+    return reject('hold_exceeded', 'left', digits(hold.left))
+  end
+  local inside = due - outside
+  local left = c.kind == 'settle' and 0 or hold.left - inside
+  local change = {
+    kind = c.kind, amount = c.amount, available = hold.left - inside - left - outside, reserved = left - hold.left, hold = hold,
+  }
+  hold.captured = hold.captured + due
+  hold.left = left
+  if outside > 0 then
+    return spend(w, change)
+  end
+  return move(w, change)
+end
+
+local function judge_hold(w, c, hold, now)
+  if c.kind == 'capture' then
+    return charge(w, c, hold, c.amount)
+  end
+  if c.kind == 'settle' then
+    if c.amount < hold.refunded then
+      return reject('refund_exceeded', 'left', digits(hold.captured - hold.refunded))
+    end
+    return charge(w, c, hold, c.amount - hold.captured)
+  end
+  if c.kind == 'release' then
+    return move(w, give_back('release', hold))
+  end
+  if c.ttl > 0 then
+    hold.expires = math.max(hold.expires, now + c.ttl)
+  end
+  hold.amount = hold.amount + c.amount
+  hold.left = hold.left + c.amount
+  local change = { kind = 'extend', amount = c.amount, available = 0 - c.amount, reserved = c.amount, hold = hold }
+  if c.amount == 0 then
+    return change
+  end
+  return spend(w, change)
+end
+
+-- What the caller read in the journal about the charge counts in the epoch it was read in: refunds since then stand in the state.
+local function facts_for(w, c)
+  local epoch, refunded, closed, charged, hold_refunded = string.match(c.facts, '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
+  if not epoch or tonumber(epoch) ~= w.epoch then
+    return nil
+  end
+  return {
+    refunded = tonumber(refunded), closed = closed == '1', charged = tonumber(charged), hold_refunded = tonumber(hold_refunded),
+  }
+end
+
+local function hold_for_refund(w, id, facts)
+  local open = read_hold(w, id)
+  if open then
+    return open
+  end
+  local known = get(w, 'x:' .. id)
+  if known then
+    local charged, refunded = string.match(known, '^(%S+) (%S+)$')
+    return { amount = 0, captured = tonumber(charged), left = 0, expires = 0, refunded = tonumber(refunded) }
+  end
+  if facts and facts.closed then
+    return { amount = 0, captured = facts.charged, left = 0, expires = 0, refunded = facts.hold_refunded }
+  end
+  return nil
+end
+
+-- Never more than the charge; and out of a hold never more than the hold was charged in all.
+local function refund(w, c)
+  local facts = facts_for(w, c)
+  local known = get(w, 'r:' .. digits(c.of))
+  local refunded = known and tonumber(known) or (facts and facts.refunded)
+  if not refunded then
+    return nil, { 'facts' }
+  end
+  local left = c.charge - refunded
+  local hold = nil
+  if c.hold ~= '' then
+    hold = hold_for_refund(w, c.hold, facts)
+    if not hold then
+      return nil, { 'facts' }
+    end
+    left = math.min(left, hold.captured - hold.refunded)
+    hold.refunded = hold.refunded + c.amount
+  end
+  if c.amount > left then
+    return reject('refund_exceeded', 'left', digits(left))
+  end
+  return move(w, {
+    kind = 'refund', amount = c.amount, available = c.amount, reserved = 0, hold = hold, of_refunded = refunded + c.amount,
+  })
+end
+
+-- The rules of every command; checks stand in the order of precedence. Returns the change, or nil and the answer.
+local function judge(w, c, now)
+  local kind = c.kind
+  local amount = c.amount
+  if kind == 'hold' then
+    local hold = { amount = amount, captured = 0, left = amount, expires = now + c.ttl, refunded = 0 }
+    return spend(w, { kind = kind, amount = amount, available = 0 - amount, reserved = amount, hold = hold })
+  elseif kind == 'capture' or kind == 'settle' or kind == 'extend' or kind == 'release' then
+    local hold = read_hold(w, c.hold)
+    if not hold then
+      return reject('hold_unknown')
+    end
+    return judge_hold(w, c, hold, now)
+  elseif kind == 'credit' then
+    return move(w, { kind = kind, amount = amount, available = amount, reserved = 0 })
+  elseif kind == 'debit' then
+    return spend(w, { kind = kind, amount = amount, available = 0 - amount, reserved = 0 })
+  elseif kind == 'refund' then
+    return refund(w, c)
+  elseif kind == 'freeze' or kind == 'unfreeze' then
+    return { kind = kind, amount = 0, available = 0, reserved = 0 }
+  elseif kind == 'limit' then
+    if w.available < -amount then
+      return reject('insufficient_funds', 'available', digits(w.available))
+    end
+    return { kind = kind, amount = amount, available = 0, reserved = 0 }
+  elseif kind == 'close' then
+    if w.available ~= 0 or w.reserved ~= 0 or w.open > 0 then
+      return reject('wallet_not_empty', 'available', digits(w.available), 'reserved', digits(w.reserved))
+    end
+    return { kind = kind, amount = 0, available = 0, reserved = 0 }
+  end
+  error('unknown command ' .. kind)
+end
+
+-- Decides one command. Returns the answer: {'ok', seq} | {'no', code, fact, value, …} | {'more'} | {'facts'} | {'touched'}.
+local function decide(w, c, now)
+  if w.status == 'closed' then
+    local _, answer = reject('wallet_closed')
+    return answer
+  end
+  if not expire_due(w, now) then
+    return { 'more' }
+  end
+  if c.kind == 'touch' then
+    return { 'touched' }
+  end
+  local change, answer = judge(w, c, now)
+  if not change then
+    return answer
+  end
+  file(w, now, c, change)
+  return { 'ok', digits(w.seq) }
+end

@@ -1,0 +1,103 @@
+-- Installs a wallet's state, loaded from Postgres under a raised epoch. Only on a raise whose success the caller saw, and only once:
+-- never resent, because evicted in between and installed twice would be two lives under one epoch.
+--
+-- Entries of the state before that were acknowledged from memory and are not in the journal are decided again, by key, on what
+-- Postgres says; what no longer fits is reported.
+--
+-- KEYS  1 the shard's agenda   2 the wallet   3 the lease
+-- ARGV  1 ref   2 who asks   3 deadline, ms of the server's clock   4 after how long somebody should look after pending entries, ms
+--       5 epoch   6 seq   7 head   8 at   9 available   10 reserved   11 limit   12 status   13 due   14 since   15 memory   16 clock
+--       17 how many holds; for each: id, text
+--       then the keys among the pending entries that the journal has already
+-- Returns { 'installed', seq, key, code, key, code, … } (what was acknowledged from memory and is lost, and why)
+--         { 'newer', epoch } · { 'late' }
+-- @keys 3
+-- @resend never
+-- @include wallet/entry
+-- @include wallet/state
+-- @include wallet/decide
+
+local time = redis.call('TIME')
+local clock = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+if clock > tonumber(ARGV[3]) then
+  return { 'late' }
+end
+
+local epoch = tonumber(ARGV[5])
+local old = redis.call('HGET', KEYS[2], 'core')
+old = old and parse_core(old)
+if old and old.epoch >= epoch then
+  return { 'newer', digits(old.epoch) }
+end
+
+local hold_count = tonumber(ARGV[17])
+local committed = {}
+for i = 18 + 2 * hold_count, #ARGV do
+  committed[ARGV[i]] = true
+end
+
+-- What a command was can be read off its entry: `params` are its kind and numbers. (Never a refund: those are not acknowledged
+-- from memory, because they rest on facts of the journal.)
+local function command_of(text)
+  local kind = field_of(text, 3)
+  local words = {}
+  for word in string.gmatch(field_of(text, 20), '%S+') do
+    words[#words + 1] = word
+  end
+  local c = {
+    kind = kind, key = field_of(text, 4), params = field_of(text, 20), hold = field_of(text, 11), amount = tonumber(field_of(text, 6)),
+    ttl = 0, beyond = false, of = tonumber(field_of(text, 17)), charge = 0, facts = '', counter = field_of(text, 19),
+    metadata = field_of(text, 21), at = tonumber(field_of(text, 5)),
+  }
+  if kind == 'hold' or kind == 'extend' then
+    c.ttl = tonumber(words[3])
+  elseif kind == 'capture' or kind == 'settle' then
+    c.beyond = words[3] == 'available'
+  end
+  return c
+end
+
+local pending = {}
+if old then
+  old.key = KEYS[2]
+  old.entries = {}
+  local texts = entries_after(old, old.acked, 4096)
+  for i = 1, #texts do
+    local key = texts[i] and field_of(texts[i], 4)
+    local result = key and redis.call('HGET', KEYS[2], 'k:' .. key)
+    if result and string.find(result, ' m', 1, true) and not committed[key] then
+      pending[#pending + 1] = command_of(texts[i])
+    end
+  end
+end
+
+redis.call('DEL', KEYS[2])
+if redis.call('GET', KEYS[3]) == ARGV[2] then
+  redis.call('DEL', KEYS[3])
+end
+
+local w = {
+  key = KEYS[2], loaded = {}, changed = {}, entries = {},
+  epoch = epoch, life = incarnation(), seq = tonumber(ARGV[6]), head = ARGV[7], at = tonumber(ARGV[8]),
+  available = tonumber(ARGV[9]), reserved = tonumber(ARGV[10]), limit = tonumber(ARGV[11]), status = ARGV[12],
+  due = tonumber(ARGV[13]), since = tonumber(ARGV[14]), open = hold_count, acked = tonumber(ARGV[6]), floor = tonumber(ARGV[6]),
+  agenda = 0, memory = ARGV[15], clock = tonumber(ARGV[16]),
+}
+for i = 1, hold_count do
+  w.changed['h:' .. ARGV[16 + 2 * i]] = ARGV[17 + 2 * i]
+end
+
+local reply = { 'installed', '' }
+for i = 1, #pending do
+  local c = pending[i]
+  local answer = decide(w, c, math.max(c.at, w.clock))
+  if answer[1] == 'ok' then
+    w.changed['k:' .. c.key] = answer[2] .. ' m'
+  else
+    reply[#reply + 1] = c.key
+    reply[#reply + 1] = answer[2] or answer[1]
+  end
+end
+reply[2] = digits(w.seq)
+write_wallet(w, KEYS[1], ARGV[1], w.clock + tonumber(ARGV[4]))
+return reply

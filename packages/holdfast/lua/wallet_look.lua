@@ -1,0 +1,51 @@
+-- Looks at a wallet without changing it: is its state to be trusted, and what is pending? Whoever finds it untrusted may take the
+-- short, advisory lease for loading it, so that others wait instead of raising the epoch at once.
+--
+-- KEYS  1 the wallet   2 the lease
+-- ARGV  1 least epoch to trust   2 who asks   3 for how long the lease is wanted, ms; 0: not at all
+-- Returns { 'trusted' | why not, epoch, 'leased' | 'busy' | '', core, entry, … } with the entries that are pending, oldest first
+--         and for each whether it was acknowledged from memory: {entry, '1' | '0', …}
+-- @keys 2
+-- @resend safe
+-- @include wallet/entry
+-- @include wallet/state
+
+local PENDING_MAX = 4096
+
+local text = redis.call('HGET', KEYS[1], 'core')
+local w = text and parse_core(text)
+local why = 'trusted'
+if not w then
+  why = 'missing'
+elseif w.life ~= incarnation() then
+  why = 'incarnation'
+elseif w.epoch < tonumber(ARGV[1]) then
+  why = 'epoch'
+end
+
+local lease = ''
+if why ~= 'trusted' and ARGV[3] ~= '0' then
+  lease = 'busy'
+  if redis.call('SET', KEYS[2], ARGV[2], 'NX', 'PX', ARGV[3]) or redis.call('GET', KEYS[2]) == ARGV[2] then
+    lease = 'leased'
+  end
+end
+
+local reply = { why, digits(w and w.epoch or 0), lease, text or '' }
+if not w then
+  return reply
+end
+w.key = KEYS[1]
+w.entries = {}
+w.loaded = {}
+w.changed = {}
+local entries = entries_after(w, w.acked, PENDING_MAX)
+for i = 1, #entries do
+  if not entries[i] then
+    break
+  end
+  reply[#reply + 1] = entries[i]
+  local result = get(w, 'k:' .. field_of(entries[i], 4))
+  reply[#reply + 1] = result and string.find(result, ' m', 1, true) and '1' or '0'
+end
+return reply

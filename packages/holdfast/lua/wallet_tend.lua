@@ -1,0 +1,62 @@
+-- Looks after wallets whose time on the agenda has come: takes in what was acknowledged, lets due holds expire, hands out what is
+-- pending so that it gets appended, and lets idle wallets leave Redis. Puts each back on the agenda for when it is needed next.
+--
+-- KEYS  1 the shard's agenda   2… the wallets
+-- ARGV  1 how many wallets   2 the caller's clock, ms   3 how far ahead of it the server's clock may be believed, ms
+--       4 after how long somebody should look after a pending entry, ms   5 after how long an idle wallet leaves, ms
+--       then for each wallet: ref, epoch of the next, acknowledged seq
+-- Returns { server's clock, a reply for each wallet … }: {epoch, acked, entry, …} · {'gone'} (not here, or not to be trusted) · {'left'}
+-- @keys 2+
+-- @resend safe
+-- @batch 64
+-- @include wallet/entry
+-- @include wallet/state
+-- @include wallet/decide
+
+local PENDING_MAX = 512
+local caller_clock = tonumber(ARGV[2])
+local ahead_max = tonumber(ARGV[3])
+local help_after = tonumber(ARGV[4])
+local idle_after = tonumber(ARGV[5])
+local time = redis.call('TIME')
+local clock = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local life = incarnation()
+local touch = { kind = 'touch', key = '', hold = '' }
+
+local function tend(i)
+  local key = KEYS[i + 1]
+  local ref = ARGV[3 + 3 * i]
+  local w = read_wallet(key, {}, life, 0)
+  if not w then
+    redis.call('ZREM', KEYS[1], ref)
+    return { 'gone' }
+  end
+  if tonumber(ARGV[4 + 3 * i]) == w.epoch then
+    w.acked = math.min(w.seq, math.max(w.acked, tonumber(ARGV[5 + 3 * i])))
+  end
+  w.clock = math.max(math.min(clock, caller_clock + ahead_max), w.clock)
+  local answer = decide(w, touch, w.clock)
+  local pending = w.seq > w.acked
+  if not pending and w.clock - w.at >= idle_after then
+    redis.call('DEL', key)
+    redis.call('ZREM', KEYS[1], ref)
+    return { 'left' }
+  end
+  local wanted = w.at + idle_after
+  if pending then
+    wanted = w.clock + help_after
+  end
+  if answer[1] == 'more' then
+    wanted = w.clock
+  end
+  local reply = { digits(w.epoch), digits(w.acked), unpack(entries_after(w, w.acked, PENDING_MAX)) }
+  w.agenda = 0
+  write_wallet(w, KEYS[1], ref, wanted)
+  return reply
+end
+
+local reply = { digits(clock) }
+for i = 1, #KEYS - 1 do
+  reply[#reply + 1] = tend(i)
+end
+return reply

@@ -1,0 +1,248 @@
+import { hashEntry } from './entry.js'
+import { apply } from './replay.js'
+import {
+  type Command,
+  type Decision,
+  type Entry,
+  type EntryKind,
+  EXPIRE_MAX,
+  type HoldState,
+  MAX_AMOUNT,
+  type Rejection,
+  type RejectionCode,
+  type WalletState,
+} from './types.js'
+
+/** What a command changes: an entry without what every entry has. `hold` is the hold after it. */
+interface Change {
+  kind: EntryKind
+  amount: number
+  available: number
+  reserved: number
+  hold: HoldState | null
+  ofRefunded: number
+}
+
+type Verdict = Change | Rejection | 'facts'
+
+const UNTOUCHED = { amount: 0, available: 0, reserved: 0, hold: null, ofRefunded: 0 }
+
+/**
+ * The machine: one bounded step of one wallet. The same state, command and time give the same entries, here and in
+ * `lua/wallet/decide.lua`; whoever changes one side changes both, and the property test of the two says so. No I/O, no clock, no
+ * randomness. The state is the caller's and is moved forward in place: after the call it is the state that the entries lead to.
+ *
+ * Not decided here, because it is not about the wallet: whether the key was seen before, the deadline, whom to trust.
+ */
+export function decide(state: WalletState, command: Command, clock: number): Decision {
+  if (state.status === 'closed') return { entries: [], outcome: rejected(reject('wallet_closed')) }
+  const now = Math.max(clock, state.at)
+  const entries: Entry[] = []
+  if (!expireDue(state, now, entries)) return { entries, outcome: { type: 'more' } }
+  if (command.kind === 'touch') return { entries, outcome: { type: 'accepted' } }
+
+  const verdict = judge(state, command, now)
+  if (verdict === 'facts') return { entries, outcome: { type: 'facts' } }
+  if ('code' in verdict) return { entries, outcome: rejected(verdict) }
+  file(state, now, command, verdict, entries)
+  return { entries, outcome: { type: 'accepted' } }
+}
+
+/** Files what is due, earliest first, as entries of their own; then `due` is exact again. False: there is more than one step may do. */
+function expireDue(state: WalletState, now: number, entries: Entry[]): boolean {
+  if (state.due === 0 || now < state.due) return true
+  const byExpiry = [...state.holds].sort(
+    ([idA, a], [idB, b]) => a.expiresAt - b.expiresAt || Buffer.compare(Buffer.from(idA), Buffer.from(idB)),
+  )
+  for (const [index, [id, hold]] of byExpiry.entries()) {
+    state.due = hold.expiresAt
+    if (hold.expiresAt > now) return true
+    if (index === EXPIRE_MAX) return false
+    state.due = byExpiry[index + 1]?.[1].expiresAt ?? 0
+    const command = { key: `~expire:${id}`, hold: id, of: 0, counter: 'revenue', params: 'expire', metadata: '' }
+    file(state, now, command, giveBack('expire', hold), entries)
+  }
+  state.due = 0
+  return true
+}
+
+/** The rules of every command; checks stand in the order of precedence. */
+function judge(state: WalletState, command: Command, now: number): Verdict {
+  const { kind, amount } = command
+  switch (kind) {
+    case 'credit':
+      return move(state, { ...UNTOUCHED, kind, amount, available: amount })
+    case 'debit':
+      return spend(state, { ...UNTOUCHED, kind, amount, available: -amount })
+    case 'hold': {
+      const hold = { amount, captured: 0, left: amount, expiresAt: now + command.ttlMs, refunded: 0 }
+      return spend(state, { ...UNTOUCHED, kind, amount, available: -amount, reserved: amount, hold })
+    }
+    case 'capture':
+    case 'settle':
+    case 'extend':
+    case 'release': {
+      const hold = state.holds.get(command.hold)
+      return hold ? judgeHold(state, command, hold, now) : reject('hold_unknown')
+    }
+    case 'refund':
+      return refund(state, command)
+    case 'freeze':
+    case 'unfreeze':
+      return { ...UNTOUCHED, kind }
+    case 'limit':
+      if (state.available < -amount) return reject('insufficient_funds', { available: state.available })
+      return { ...UNTOUCHED, kind, amount }
+    case 'close':
+      if (state.available !== 0 || state.reserved !== 0 || state.holds.size > 0) {
+        return reject('wallet_not_empty', { available: state.available, reserved: state.reserved })
+      }
+      return { ...UNTOUCHED, kind }
+    case 'touch':
+      throw new Error('A touch is judged by nothing but the clock')
+  }
+}
+
+function judgeHold(state: WalletState, command: Command, hold: HoldState, now: number): Verdict {
+  const { kind, amount } = command
+  if (kind === 'capture') return charge(state, command, hold, 'capture', amount)
+  if (kind === 'settle') {
+    if (amount < hold.refunded) return reject('refund_exceeded', { left: hold.captured - hold.refunded })
+    return charge(state, command, hold, 'settle', amount - hold.captured)
+  }
+  if (kind === 'release') return move(state, giveBack('release', hold))
+  const expiresAt = command.ttlMs > 0 ? Math.max(hold.expiresAt, now + command.ttlMs) : hold.expiresAt
+  const after = { ...hold, amount: hold.amount + amount, left: hold.left + amount, expiresAt }
+  if (amount === 0) return { ...UNTOUCHED, kind: 'extend', hold: after }
+  return spend(state, { ...UNTOUCHED, kind: 'extend', amount, available: -amount, reserved: amount, hold: after })
+}
+
+function giveBack(kind: 'release' | 'expire', hold: HoldState): Change {
+  const { left } = hold
+  return { ...UNTOUCHED, kind, amount: left, available: left, reserved: 0 - left, hold: { ...hold, left: 0 } }
+}
+
+/** Takes `due` out of the hold. A settle also gives the rest back; its `due` is negative where too much was captured before. */
+function charge(
+  state: WalletState,
+  command: Command,
+  hold: HoldState,
+  kind: 'capture' | 'settle',
+  due: number,
+): Verdict {
+  const outside = Math.max(0, due - hold.left)
+  if (outside > 0 && !command.beyond) return reject('hold_exceeded', { left: hold.left })
+  const inside = due - outside
+  const left = kind === 'settle' ? 0 : hold.left - inside
+  const change = {
+    ...UNTOUCHED,
+    kind,
+    amount: command.amount,
+    available: hold.left - inside - left - outside,
+    reserved: left - hold.left,
+    hold: { ...hold, captured: hold.captured + due, left },
+  }
+  return outside > 0 ? spend(state, change) : move(state, change)
+}
+
+/** Never more than the charge; and out of a hold never more than the hold was charged in all. */
+function refund(state: WalletState, command: Command): Verdict {
+  const facts = command.facts?.epoch === state.epoch && command.facts.seq >= state.base ? command.facts : null
+  const refunded = state.refundedByEntry.get(command.of) ?? facts?.refunded
+  if (refunded === undefined) return 'facts'
+  let left = command.charge - refunded
+  let hold: HoldState | null = null
+  if (command.hold !== '') {
+    const before = holdForRefund(state, command.hold, facts)
+    if (!before) return 'facts'
+    left = Math.min(left, before.captured - before.refunded)
+    hold = { ...before, refunded: before.refunded + command.amount }
+  }
+  if (command.amount > left) return reject('refund_exceeded', { left })
+  return move(state, {
+    ...UNTOUCHED,
+    kind: 'refund',
+    amount: command.amount,
+    available: command.amount,
+    hold,
+    ofRefunded: refunded + command.amount,
+  })
+}
+
+function holdForRefund(state: WalletState, id: string, facts: Command['facts']): HoldState | null {
+  const open = state.holds.get(id)
+  if (open) return open
+  const closed = state.closedHolds.get(id) ?? (facts?.holdClosed ? facts.hold : undefined)
+  return closed ? { amount: 0, captured: closed.charged, left: 0, expiresAt: 0, refunded: closed.refunded } : null
+}
+
+function spend(state: WalletState, change: Change): Verdict {
+  if (state.status === 'frozen') return reject('wallet_frozen')
+  if (state.available + change.available < -state.creditLimit) {
+    return reject('insufficient_funds', { available: state.available })
+  }
+  return move(state, change)
+}
+
+/** The sum is bounded, not only its parts: so what is reserved always fits when it comes back, and no expiry can overflow. */
+function move(state: WalletState, change: Change): Verdict {
+  const reserved = state.reserved + change.reserved
+  const fits =
+    state.available + change.available + reserved <= MAX_AMOUNT &&
+    reserved <= MAX_AMOUNT &&
+    (!change.hold || (change.hold.amount <= MAX_AMOUNT && change.hold.captured <= MAX_AMOUNT))
+  return fits ? change : reject('invalid_amount', { available: state.available, reserved: state.reserved })
+}
+
+function reject(code: RejectionCode, facts: Record<string, number> = {}): Rejection {
+  return { code, facts }
+}
+
+function rejected(rejection: Rejection): Decision['outcome'] {
+  return { type: 'rejected', rejection }
+}
+
+/** Makes the entry, links it to the chain, and takes it into the state. */
+function file(
+  state: WalletState,
+  now: number,
+  command: Pick<Command, 'key' | 'hold' | 'of' | 'counter' | 'params' | 'metadata'>,
+  change: Change,
+  entries: Entry[],
+): void {
+  const { hold } = change
+  const seq = state.seq + 1
+  const opens = change.kind === 'hold'
+  const closes = change.kind === 'settle' || change.kind === 'release' || change.kind === 'expire'
+  const openAfter = state.holds.size + (opens ? 1 : 0) - (closes ? 1 : 0)
+  const entry: Entry = {
+    epoch: state.epoch,
+    seq,
+    kind: change.kind,
+    key: command.key,
+    at: now,
+    amount: change.amount,
+    availableDelta: change.available,
+    reservedDelta: change.reserved,
+    available: state.available + change.available,
+    reserved: state.reserved + change.reserved,
+    hold: command.hold,
+    holdAmount: hold?.amount ?? 0,
+    holdCaptured: hold?.captured ?? 0,
+    holdLeft: hold?.left ?? 0,
+    holdExpiresAt: hold?.expiresAt ?? 0,
+    holdRefunded: hold?.refunded ?? 0,
+    of: command.of,
+    ofRefunded: change.ofRefunded,
+    counter: command.counter,
+    params: command.params,
+    metadata: command.metadata,
+    prev: state.head,
+    hash: '',
+    due: opens && hold && (state.due === 0 || hold.expiresAt < state.due) ? hold.expiresAt : state.due,
+    since: openAfter === 0 ? 0 : state.holds.size === 0 ? seq : state.since,
+  }
+  entry.hash = hashEntry(entry)
+  entries.push(entry)
+  apply(state, entry)
+}
