@@ -22,6 +22,11 @@ export interface PostgresOptions extends SessionOptions {
   maxConnections?: number
   /** How long a call waits for a connection, new or free. Default 5 s. */
   connectTimeoutMs?: number
+  /**
+   * How long a call waits for the server's answer. The server stops a statement by itself before that; this is for a server,
+   * or a way to it, that has gone silent. Default: `statementTimeoutMs` and 5 s.
+   */
+  answerTimeoutMs?: number
   /** Default: `connection` for a pool of ours, `transaction` for one that was brought. */
   settingsScope?: SettingsScope
   telemetry?: Telemetry
@@ -39,7 +44,6 @@ export interface Transaction {
 
 const DEFAULT_CONNECTIONS = 10
 const DEFAULT_CONNECT_TIMEOUT_MS = 5_000
-/** The server stops a statement first; this is for a server, or a way to it, that has gone silent. */
 const ANSWER_GRACE_MS = 5_000
 
 const isPool = (source: unknown): source is pg.Pool =>
@@ -69,7 +73,8 @@ export class Postgres {
     this.#scope = options.settingsScope ?? (this.#owned ? 'connection' : 'transaction')
     this.#begin = beginStatement(settings, this.#scope)
     this.#connectTimeoutMs = options.connectTimeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS
-    this.#answerTimeoutMs = (options.statementTimeoutMs ?? DEFAULT_STATEMENT_TIMEOUT_MS) + ANSWER_GRACE_MS
+    this.#answerTimeoutMs =
+      options.answerTimeoutMs ?? (options.statementTimeoutMs ?? DEFAULT_STATEMENT_TIMEOUT_MS) + ANSWER_GRACE_MS
 
     const config = isPool(source) ? source.options : typeof source === 'string' ? { connectionString: source } : source
     this.address = addressOf(config)

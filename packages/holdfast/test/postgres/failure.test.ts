@@ -1,0 +1,205 @@
+import { type PostgresHandle, startPostgres } from '@holdfast/services'
+import { migrate, Postgres, PostgresError } from 'holdfast'
+import pg from 'pg'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+
+let server: PostgresHandle
+let postgres: Postgres
+/** Somebody else on the same database: takes locks, ends connections. */
+let other: pg.Client
+
+beforeAll(async () => {
+  server = await startPostgres({ durable: false })
+})
+afterAll(() => server?.stop())
+
+beforeEach(async () => {
+  postgres = new Postgres(server.url, { lockTimeoutMs: 300, statementTimeoutMs: 1_000, connectTimeoutMs: 1_000 })
+  await migrate(postgres)
+  other = new pg.Client(server.url)
+  other.on('error', () => {})
+  await other.connect()
+  await other.query('CREATE TABLE IF NOT EXISTS holdfast.pairs (id int PRIMARY KEY, n int NOT NULL CHECK (n >= 0))')
+  await other.query('TRUNCATE holdfast.pairs; INSERT INTO holdfast.pairs VALUES (1, 0), (2, 0)')
+})
+afterEach(async () => {
+  await other.end().catch(() => {})
+  await postgres.close()
+})
+
+const failureOf = async (promise: Promise<unknown>): Promise<PostgresError> => {
+  const error = await promise.then(
+    () => expect.fail('expected a failure'),
+    (error: unknown) => error,
+  )
+  expect(error).toBeInstanceOf(PostgresError)
+  return error as PostgresError
+}
+
+const execute = (sql: string) => postgres.transaction((tx) => tx.execute('test', sql))
+
+/** Resolves when a connection of ours runs something like `pattern`. */
+async function whenRunning(pattern: string): Promise<number> {
+  for (;;) {
+    const { rows } = await other.query(
+      `SELECT pid FROM pg_stat_activity WHERE application_name = 'holdfast' AND state = 'active' AND query ~ $1`,
+      [pattern],
+    )
+    if (rows.length > 0) return rows[0].pid
+  }
+}
+
+describe('nothing happened', () => {
+  it('a constraint is violated: data, with its name and without its values', async () => {
+    const failure = await failureOf(execute('INSERT INTO pairs VALUES (1, 4711)'))
+    expect(failure).toMatchObject({
+      outcome: 'data',
+      code: 'internal_error',
+      retryable: false,
+      sqlstate: '23505',
+      constraint: 'pairs_pkey',
+      message: 'Postgres refused test with 23505 on pairs_pkey',
+    })
+  })
+
+  it('a value does not fit: data, and the message does not repeat it', async () => {
+    const failure = await failureOf(execute("SELECT 'alice@example.com'::int"))
+    expect(failure).toMatchObject({ outcome: 'data', sqlstate: '22P02' })
+    expect(failure.message).not.toContain('alice')
+  })
+
+  it('a deadlock: retry', async () => {
+    let bothHold = 0
+    let release = () => {}
+    const both = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    const cross = (first: number, second: number) =>
+      postgres.transaction(async (tx) => {
+        // The lock timeout would come before the deadlock is found.
+        await tx.execute(
+          'first',
+          `SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0; SET LOCAL deadlock_timeout = '50ms';
+           UPDATE pairs SET n = n + 1 WHERE id = ${first}`,
+        )
+        if (++bothHold === 2) release()
+        await both
+        await tx.execute('second', `UPDATE pairs SET n = n + 1 WHERE id = ${second}`)
+      })
+    const results = await Promise.allSettled([cross(1, 2), cross(2, 1)])
+    const failed = results.find((result) => result.status === 'rejected')
+    expect(results.filter((result) => result.status === 'fulfilled')).toHaveLength(1)
+    expect(failed?.reason).toMatchObject({ outcome: 'retry', sqlstate: '40P01', retryable: true })
+    expect((await other.query('SELECT n FROM holdfast.pairs ORDER BY id')).rows).toEqual([{ n: 1 }, { n: 1 }])
+  })
+
+  it('a lock not had in time: retry', async () => {
+    await other.query('BEGIN; LOCK TABLE holdfast.settings')
+    expect(await failureOf(postgres.query('readSettings', []))).toMatchObject({ outcome: 'retry', sqlstate: '55P03' })
+  })
+
+  it('a statement that takes too long: not executed', async () => {
+    const failure = await failureOf(execute('SELECT pg_sleep(5)'))
+    expect(failure).toMatchObject({ outcome: 'not_executed', sqlstate: '57014', code: 'unavailable' })
+  })
+
+  it('a connection lost inside a transaction: not executed, since COMMIT was not sent', async () => {
+    const failing = failureOf(execute('UPDATE pairs SET n = 7; SELECT pg_sleep(5)'))
+    await other.query('SELECT pg_terminate_backend($1)', [await whenRunning('pg_sleep')])
+    expect(await failing).toMatchObject({ outcome: 'not_executed', sqlstate: '57P01' })
+    expect((await other.query('SELECT max(n) AS n FROM holdfast.pairs')).rows).toEqual([{ n: 0 }])
+  })
+
+  it('a transaction left open for too long: not executed', async () => {
+    const hasty = new Postgres(server.url, { idleInTransactionTimeoutMs: 50 })
+    const failing = hasty.transaction(async (tx) => {
+      await tx.execute('change', 'UPDATE pairs SET n = 7')
+      await new Promise((resolve) => setTimeout(resolve, 150))
+      await tx.execute('change', 'UPDATE pairs SET n = 8')
+    })
+    expect(await failureOf(failing)).toMatchObject({ outcome: 'not_executed' })
+    await hasty.close()
+  })
+
+  it('an error that was caught inside does not turn into a commit of nothing', async () => {
+    const failing = postgres.transaction(async (tx) => {
+      await tx.execute('change', 'UPDATE pairs SET n = 7')
+      await tx.execute('broken', 'SELECT 1 / 0').catch(() => {})
+    })
+    expect(await failureOf(failing)).toMatchObject({ outcome: 'refused' })
+  })
+
+  it('an exception of the caller rolls back and comes through as it is', async () => {
+    const failing = postgres.transaction(async (tx) => {
+      await tx.execute('change', 'UPDATE pairs SET n = 7')
+      throw new RangeError('mine')
+    })
+    await expect(failing).rejects.toThrow(new RangeError('mine'))
+    expect((await other.query('SELECT max(n) AS n FROM holdfast.pairs')).rows).toEqual([{ n: 0 }])
+  })
+})
+
+describe('nobody knows', () => {
+  it('a connection lost during a statement that commits by itself', async () => {
+    await other.query('BEGIN; LOCK TABLE holdfast.settings')
+    const failing = failureOf(postgres.query('readSettings', []))
+    await other.query('SELECT pg_terminate_backend($1)', [await whenRunning('FROM settings')])
+    expect(await failing).toMatchObject({ outcome: 'unknown', code: 'unavailable', retryable: true })
+  })
+
+  it('a connection lost during COMMIT', async () => {
+    // A deferred trigger runs inside COMMIT: a window wide enough to hit.
+    await other.query(`CREATE OR REPLACE FUNCTION holdfast.slowly() RETURNS trigger LANGUAGE plpgsql AS
+      'BEGIN PERFORM pg_sleep(5); RETURN NULL; END';
+      CREATE CONSTRAINT TRIGGER at_commit AFTER UPDATE ON holdfast.pairs DEFERRABLE INITIALLY DEFERRED
+      FOR EACH ROW EXECUTE FUNCTION holdfast.slowly()`)
+    const failing = failureOf(execute('UPDATE pairs SET n = 7 WHERE id = 1'))
+    await other.query('SELECT pg_terminate_backend($1)', [await whenRunning('^COMMIT')])
+    expect(await failing).toMatchObject({ outcome: 'unknown' })
+    await other.query('DROP TRIGGER at_commit ON holdfast.pairs')
+  })
+
+  it('a server that has gone silent', async () => {
+    const impatient = new Postgres(server.url, { answerTimeoutMs: 200 })
+    await impatient.query('readSettings', [])
+    server.pause()
+    const failure = await failureOf(impatient.query('readSettings', []))
+    server.resume()
+    expect(failure).toMatchObject({ outcome: 'unknown', code: 'unavailable' })
+    expect(await impatient.query('readSettings', [])).toHaveLength(1)
+    await impatient.close()
+  })
+})
+
+describe('a server that is away', () => {
+  it('is named by host and port, without user, password or database', async () => {
+    const nowhere = new Postgres('postgres://alice:hunter2@127.0.0.1:1/ledger')
+    const failure = await failureOf(nowhere.query('readSettings', []))
+    expect(failure).toMatchObject({
+      code: 'unavailable',
+      outcome: 'not_executed',
+      message: "Postgres at 127.0.0.1:1 can't be reached: connection refused (ECONNREFUSED)",
+    })
+    await nowhere.close()
+  })
+
+  it('says so when the database or the user is not there', async () => {
+    const base = `127.0.0.1:${server.port}`
+    const database = await failureOf(new Postgres(`postgres://holdfast@${base}/none`).query('readSettings', []))
+    expect(database.message).toBe(`Postgres at ${base} can't be reached: the server has no such database (3D000)`)
+    const user = await failureOf(new Postgres(`postgres://alice:hunter2@${base}/holdfast`).query('readSettings', []))
+    expect(user.message).toBe(`Postgres at ${base} can't be reached: the server does not let this user in (28000)`)
+  })
+
+  it('does not end the process when idle connections break, and is found again when it is back', async () => {
+    const events: string[] = []
+    const watched = new Postgres(server.url, { telemetry: { log: (_level, event) => events.push(event) } })
+    await watched.query('readSettings', [])
+    await server.kill()
+    expect(await failureOf(watched.query('readSettings', []))).toMatchObject({ code: 'unavailable' })
+    await server.restart()
+    expect(await watched.query('readSettings', [])).toHaveLength(1)
+    expect(events).toContain('postgres_idle_connection_lost')
+    await watched.close()
+  })
+})

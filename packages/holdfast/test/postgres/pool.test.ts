@@ -1,0 +1,222 @@
+import { type PostgresHandle, startPostgres } from '@holdfast/services'
+import { migrate, Postgres, type Telemetry } from 'holdfast'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+
+let server: PostgresHandle
+beforeAll(async () => {
+  server = await startPostgres({ durable: false })
+  const postgres = new Postgres(server.url)
+  await migrate(postgres)
+  await postgres.close()
+})
+afterAll(() => server?.stop())
+
+const SHOW = `SELECT name, setting FROM pg_settings WHERE name IN ('search_path', 'synchronous_commit',
+  'default_transaction_isolation', 'transaction_isolation', 'lock_timeout', 'statement_timeout',
+  'idle_in_transaction_session_timeout', 'plan_cache_mode', 'client_min_messages', 'application_name')`
+
+const asMap = (rows: { name: string; setting: string }[]) =>
+  Object.fromEntries(rows.map(({ name, setting }) => [name, setting]))
+
+const settingsInside = async (postgres: Postgres) =>
+  asMap(await postgres.transaction((tx) => tx.execute<{ name: string; setting: string }>('show', SHOW)))
+
+const STATEMENT_SETTINGS = {
+  search_path: 'holdfast, pg_temp',
+  synchronous_commit: 'on',
+  transaction_isolation: 'read committed',
+  lock_timeout: '2000',
+  statement_timeout: '10000',
+  idle_in_transaction_session_timeout: '10000',
+  plan_cache_mode: 'force_generic_plan',
+  client_min_messages: 'warning',
+}
+
+describe('a pool of our own', () => {
+  it('sets every connection explicitly, whatever the role says', async () => {
+    const admin = new pg.Client(server.url)
+    await admin.connect()
+    await admin.query(`ALTER ROLE holdfast SET synchronous_commit = off;
+      ALTER ROLE holdfast SET default_transaction_isolation = 'serializable';
+      ALTER ROLE holdfast SET default_transaction_read_only = on`)
+    const postgres = new Postgres(server.url)
+    try {
+      expect(await settingsInside(postgres)).toEqual({
+        ...STATEMENT_SETTINGS,
+        default_transaction_isolation: 'read committed',
+        application_name: 'holdfast',
+      })
+      await postgres.transaction((tx) => tx.execute('write', 'CREATE TEMPORARY TABLE proof_of_write ()'))
+    } finally {
+      await postgres.close()
+      await admin.query('SET default_transaction_read_only = off; ALTER ROLE holdfast RESET ALL')
+      await admin.end()
+    }
+  })
+
+  it('takes the settings it is given', async () => {
+    const postgres = new Postgres(server.url, {
+      schema: 'elsewhere',
+      synchronousCommit: 'remote_apply',
+      statementTimeoutMs: 111,
+      lockTimeoutMs: 22,
+      idleInTransactionTimeoutMs: 333,
+    })
+    expect(await settingsInside(postgres)).toMatchObject({
+      search_path: 'elsewhere, pg_temp',
+      synchronous_commit: 'remote_apply',
+      statement_timeout: '111',
+      lock_timeout: '22',
+      idle_in_transaction_session_timeout: '333',
+    })
+    await postgres.close()
+  })
+
+  it('prepares a named statement once a connection', async () => {
+    const postgres = new Postgres(server.url, { maxConnections: 1 })
+    await postgres.query('readSettings', [])
+    await postgres.query('readSettings', [])
+    const prepared = await postgres.transaction((tx) =>
+      tx.execute('prepared', 'SELECT name, generic_plans::int FROM pg_prepared_statements'),
+    )
+    expect(prepared).toEqual([{ name: 'holdfast_readSettings', generic_plans: 2 }])
+    await postgres.close()
+  })
+
+  it('keeps types of its own: a bigint is a string, a timestamp a Date, bytes a Buffer', async () => {
+    const parser = pg.types.getTypeParser(pg.types.builtins.INT8)
+    pg.types.setTypeParser(pg.types.builtins.INT8, Number)
+    const postgres = new Postgres(server.url)
+    const [row] = await postgres.transaction((tx) =>
+      tx.execute(
+        'types',
+        `SELECT 9007199254740993::bigint AS bigint, 1 AS integer, true AS yes, false AS no, 1.5::float8 AS float,
+         '2024-02-03T04:05:06.789Z'::timestamptz AS at, '\\x00ff'::bytea AS bytes, '{"a": [1]}'::jsonb AS json,
+         12345678901234567890.5 AS numeric, NULL::bigint AS nothing`,
+      ),
+    )
+    expect(row).toEqual({
+      bigint: '9007199254740993',
+      integer: 1,
+      yes: true,
+      no: false,
+      float: 1.5,
+      at: new Date('2024-02-03T04:05:06.789Z'),
+      bytes: Buffer.from([0, 255]),
+      json: { a: [1] },
+      numeric: '12345678901234567890.5',
+      nothing: null,
+    })
+    pg.types.setTypeParser(pg.types.builtins.INT8, parser)
+    await postgres.close()
+  })
+
+  it('refuses calls once it is closed, and can be closed twice', async () => {
+    const postgres = new Postgres(server.url)
+    await Promise.all([postgres.close(), postgres.close()])
+    await expect(postgres.query('readSettings', [])).rejects.toMatchObject({ code: 'unavailable' })
+  })
+})
+
+describe('a pool that was brought', () => {
+  it('runs under the same settings and leaves nothing behind on its connections', async () => {
+    const pool = new pg.Pool({ connectionString: server.url, max: 1, application_name: 'shop' })
+    await pool.query("SET statement_timeout = '7min'; SET search_path = public; SET synchronous_commit = local")
+    const before = asMap((await pool.query(SHOW)).rows)
+    const postgres = new Postgres(pool)
+
+    expect(await settingsInside(postgres)).toMatchObject({ ...STATEMENT_SETTINGS, application_name: 'shop' })
+    expect(await postgres.query('readSettings', [])).toHaveLength(1)
+    const failing = postgres.transaction((tx) => tx.execute('fail', 'SELECT 1 / 0'))
+    await expect(failing).rejects.toMatchObject({ outcome: 'data' })
+
+    expect(asMap((await pool.query(SHOW)).rows)).toEqual(before)
+    expect(before).toMatchObject({ statement_timeout: '420000', synchronous_commit: 'local' })
+    await pool.end()
+  })
+
+  it('is never closed, and gets no listener that stays', async () => {
+    const pool = new pg.Pool({ connectionString: server.url, max: 1 })
+    const postgres = new Postgres(pool)
+    await postgres.query('readSettings', [])
+    const client = await pool.connect()
+    expect([client.listenerCount('notice'), client.listenerCount('error')]).toEqual([0, 0])
+    client.release()
+    await postgres.close()
+    expect((await pool.query('SELECT 1 AS alive')).rows).toEqual([{ alive: 1 }])
+    await pool.end()
+  })
+
+  it('is not waited for without end when all its connections are out, and gets back what comes late', async () => {
+    const pool = new pg.Pool({ connectionString: server.url, max: 1 })
+    const client = await pool.connect()
+    const postgres = new Postgres(pool, { connectTimeoutMs: 50 })
+    await expect(postgres.query('readSettings', [])).rejects.toMatchObject({ outcome: 'not_executed' })
+    client.release()
+    expect(await postgres.query('readSettings', [])).toHaveLength(1)
+    expect([pool.totalCount, pool.idleCount, pool.waitingCount]).toEqual([1, 1, 0])
+    await pool.end()
+  })
+})
+
+describe('what it tells', () => {
+  it('times each statement by name and outcome, and shows the pool', async () => {
+    const seen: string[] = []
+    const gauges = new Map<string, () => number>()
+    const telemetry: Telemetry = {
+      observe: (metric, value, labels) => {
+        expect(value).toBeGreaterThan(0)
+        seen.push(`${metric} ${labels?.query} ${labels?.outcome}`)
+      },
+      gauge: (metric, read, labels) => {
+        const id = `${metric} ${labels?.state ?? ''}`.trim()
+        gauges.set(id, read)
+        return () => gauges.delete(id)
+      },
+    }
+    const postgres = new Postgres(server.url, { telemetry })
+    await postgres.query('readSettings', [])
+    await expect(postgres.transaction((tx) => tx.execute('broken', 'SELEC'))).rejects.toMatchObject({
+      outcome: 'refused',
+      code: 'internal_error',
+      message: 'Postgres refused broken with 42601: syntax error at or near "SELEC"',
+    })
+    expect(seen).toEqual([
+      'postgres_query_duration_seconds readSettings ok',
+      'postgres_query_duration_seconds begin ok',
+      'postgres_query_duration_seconds broken refused',
+      'postgres_query_duration_seconds rollback ok',
+    ])
+    expect([...gauges].map(([id, read]) => `${id} = ${read()}`)).toEqual([
+      'postgres_pool_connections total = 1',
+      'postgres_pool_connections idle = 1',
+      'postgres_pool_waiting = 0',
+    ])
+    await postgres.close()
+    expect(gauges.size).toBe(0)
+  })
+})
+
+describe('what it refuses before any I/O', () => {
+  it.each(['', 'Holdfast', 'pg_mine', 'public', 'a-b', 'x"; DROP TABLE wallets; --', 'x'.repeat(64)])(
+    'the schema %j',
+    (schema) => {
+      expect(() => new Postgres(server.url, { schema })).toThrow(/^schema: expected .*, got /)
+    },
+  )
+
+  it.each([0, -1, 1.5, Number.NaN, 1e9])('a timeout of %d', (lockTimeoutMs) => {
+    expect(() => new Postgres(server.url, { lockTimeoutMs })).toThrow(/^lockTimeoutMs: expected .*, got /)
+  })
+
+  it('synchronous_commit off', () => {
+    expect(() => new Postgres(server.url, { synchronousCommit: 'off' as 'on' })).toThrow(/^synchronousCommit: expected/)
+  })
+
+  it('a URL that is none, without repeating its password', () => {
+    const make = () => new Postgres('postgres://user:hunter2@ho st:port/db')
+    expect(make).toThrow(/^postgres: expected a URL/)
+    expect(make).not.toThrow(/hunter2/)
+  })
+})
