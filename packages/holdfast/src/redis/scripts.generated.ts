@@ -3,7 +3,7 @@ import type { Script } from './script.js'
 
 export const agendaClaim: Script = {
   name: 'agenda_claim',
-  sha1: '5f7c1e6cca9a3c0167e7db820d1d7f592be98f97',
+  sha1: '40d8ea2754c83c75adde99dc09dd8f0ec574c593',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -11,17 +11,17 @@ export const agendaClaim: Script = {
   readonly: false,
   source: `local time = redis.call('TIME')
 local clock = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-local refs = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', clock), 'LIMIT', 0, ARGV[1])
-for i = 1, #refs do
-redis.call('ZADD', KEYS[1], string.format('%.0f', clock + tonumber(ARGV[2])), refs[i])
+local names = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', clock), 'LIMIT', 0, ARGV[1])
+for i = 1, #names do
+redis.call('ZADD', KEYS[1], string.format('%.0f', clock + tonumber(ARGV[2])), names[i])
 end
-return refs
+return names
 `,
 }
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: 'dde568fae14dbd92a2627c50c16709fc8196a8ab',
+  sha1: 'c06b197ff5ea064e878fa39a66a3591f9de7c711',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -204,13 +204,13 @@ end
 w.floor = last
 return fields
 end
-local function write_wallet(w, agenda_key, ref, wanted)
+local function write_wallet(w, agenda_key, name, wanted)
 if w.due > 0 and w.due < wanted then
 wanted = w.due
 end
 if w.agenda == 0 or wanted < w.agenda then
 w.agenda = wanted
-redis.call('ZADD', agenda_key, digits(wanted), ref)
+redis.call('ZADD', agenda_key, digits(wanted), name)
 end
 local gone = prunable(w)
 local fields = { 'core', format_core(w) }
@@ -469,15 +469,16 @@ end
 file(w, now, c, change)
 return { 'ok', digits(w.seq) }
 end
-local WALLET_ARGS = 5
+local WALLET_ARGS = 6
 local COMMAND_ARGS = 15
 local command_count = tonumber(ARGV[1])
 local caller_clock = tonumber(ARGV[2])
 local ahead_max = tonumber(ARGV[3])
 local help_after = tonumber(ARGV[4])
 local pending_max = tonumber(ARGV[5])
-local wallet_count = #KEYS - 1
-local first_command = 5 + wallet_count * WALLET_ARGS
+local agenda_count = tonumber(ARGV[6])
+local wallet_count = #KEYS - agenda_count
+local first_command = 6 + wallet_count * WALLET_ARGS
 local time = redis.call('TIME')
 local clock = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 local fields = {}
@@ -506,14 +507,15 @@ local life = incarnation()
 local wallets = {}
 local distrust = {}
 for i = 1, wallet_count do
-local a = 5 + (i - 1) * WALLET_ARGS
-local w, why, epoch = read_wallet(KEYS[i + 1], fields[i], life, tonumber(ARGV[a + 2]))
+local a = 6 + (i - 1) * WALLET_ARGS
+local w, why, epoch = read_wallet(KEYS[agenda_count + i], fields[i], life, tonumber(ARGV[a + 3]))
 if w then
-w.ref = ARGV[a + 1]
+w.name = ARGV[a + 1]
+w.agenda_key = KEYS[tonumber(ARGV[a + 2])]
 w.known = 0
-if tonumber(ARGV[a + 3]) == w.epoch then
-w.acked = math.min(w.seq, math.max(w.acked, tonumber(ARGV[a + 4])))
-w.known = tonumber(ARGV[a + 5])
+if tonumber(ARGV[a + 4]) == w.epoch then
+w.acked = math.min(w.seq, math.max(w.acked, tonumber(ARGV[a + 5])))
+w.known = tonumber(ARGV[a + 6])
 end
 wallets[i] = w
 else
@@ -567,6 +569,8 @@ if answer[1] == 'no' then
 table.insert(answer, 2, digits(w.epoch))
 table.insert(answer, 3, digits(w.seq))
 table.insert(answer, 4, w.head)
+elseif answer[1] == 'touched' then
+answer[2] = digits(w.due)
 elseif answer[1] == 'ok' and c.memory then
 w.changed['k:' .. c.key] = answer[2] .. ' m'
 end
@@ -589,7 +593,7 @@ local w = wallets[i]
 if w then
 local entries = entries_after(w, math.max(w.acked, w.known), pending_max + EXPIRE_MAX)
 if w.touched then
-write_wallet(w, KEYS[1], w.ref, w.clock + help_after)
+write_wallet(w, w.agenda_key, w.name, w.clock + help_after)
 end
 table.insert(entries, 1, digits(w.acked))
 table.insert(entries, 1, digits(w.epoch))
@@ -608,7 +612,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: '5c5d90ec672191d9d0c4389047c4e1d4cf517da8',
+  sha1: 'b9c3c2da8e9d6dc34fa9e4425ba4d81aa6f59e71',
   keys: { min: 3, variable: false },
   resend: 'never',
   batchMax: null,
@@ -791,13 +795,13 @@ end
 w.floor = last
 return fields
 end
-local function write_wallet(w, agenda_key, ref, wanted)
+local function write_wallet(w, agenda_key, name, wanted)
 if w.due > 0 and w.due < wanted then
 wanted = w.due
 end
 if w.agenda == 0 or wanted < w.agenda then
 w.agenda = wanted
-redis.call('ZADD', agenda_key, digits(wanted), ref)
+redis.call('ZADD', agenda_key, digits(wanted), name)
 end
 local gone = prunable(w)
 local fields = { 'core', format_core(w) }
@@ -1136,7 +1140,7 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: '67d441fc282ec07d880ca0d59bcf722fa7aba337',
+  sha1: '74ae059dd83965d0d8ed8f563f8643355f096af7',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -1319,13 +1323,13 @@ end
 w.floor = last
 return fields
 end
-local function write_wallet(w, agenda_key, ref, wanted)
+local function write_wallet(w, agenda_key, name, wanted)
 if w.due > 0 and w.due < wanted then
 wanted = w.due
 end
 if w.agenda == 0 or wanted < w.agenda then
 w.agenda = wanted
-redis.call('ZADD', agenda_key, digits(wanted), ref)
+redis.call('ZADD', agenda_key, digits(wanted), name)
 end
 local gone = prunable(w)
 local fields = { 'core', format_core(w) }
@@ -1379,7 +1383,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: '8375544b5dd113b816446589d1cc789c39e519d0',
+  sha1: 'bd0dfe566134f360b98bb3702fd7cca2dfe80719',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -1562,13 +1566,13 @@ end
 w.floor = last
 return fields
 end
-local function write_wallet(w, agenda_key, ref, wanted)
+local function write_wallet(w, agenda_key, name, wanted)
 if w.due > 0 and w.due < wanted then
 wanted = w.due
 end
 if w.agenda == 0 or wanted < w.agenda then
 w.agenda = wanted
-redis.call('ZADD', agenda_key, digits(wanted), ref)
+redis.call('ZADD', agenda_key, digits(wanted), name)
 end
 local gone = prunable(w)
 local fields = { 'core', format_core(w) }
@@ -1838,10 +1842,10 @@ local life = incarnation()
 local touch = { kind = 'touch', key = '', hold = '' }
 local function tend(i)
 local key = KEYS[i + 1]
-local ref = ARGV[3 + 3 * i]
+local name = ARGV[3 + 3 * i]
 local w = read_wallet(key, {}, life, 0)
 if not w then
-redis.call('ZREM', KEYS[1], ref)
+redis.call('ZREM', KEYS[1], name)
 return { 'gone' }
 end
 if tonumber(ARGV[4 + 3 * i]) == w.epoch then
@@ -1852,7 +1856,7 @@ local answer = decide(w, touch, w.clock)
 local pending = w.seq > w.acked
 if not pending and w.clock - w.at >= idle_after then
 redis.call('DEL', key)
-redis.call('ZREM', KEYS[1], ref)
+redis.call('ZREM', KEYS[1], name)
 return { 'left' }
 end
 local wanted = w.at + idle_after
@@ -1864,7 +1868,7 @@ wanted = w.clock
 end
 local reply = { digits(w.epoch), digits(w.acked), unpack(entries_after(w, w.acked, PENDING_MAX)) }
 w.agenda = 0
-write_wallet(w, KEYS[1], ref, wanted)
+write_wallet(w, KEYS[1], name, wanted)
 return reply
 end
 local reply = { digits(clock) }

@@ -12,6 +12,16 @@ export const METRICS = {
   redis_command_queue_length: { type: 'gauge', labels: [], help: 'Redis calls waiting for a connection' },
   redis_connections: { type: 'gauge', labels: ['state'], help: 'Redis connections by state' },
   redis_reconnects_total: { type: 'counter', labels: [], help: 'Times a Redis connection was made anew' },
+  redis_retries_total: {
+    type: 'counter',
+    labels: ['reason'],
+    help: 'Redis calls sent again: the reply was lost, or Redis said that nothing ran (moved, loading, readonly, …)',
+  },
+  redis_script_loads_total: {
+    type: 'counter',
+    labels: ['command'],
+    help: 'Scripts sent with their source, because the server did not know them',
+  },
   postgres_query_duration_seconds: {
     type: 'histogram',
     labels: ['query', 'outcome'],

@@ -1,0 +1,96 @@
+import { Cluster } from 'ioredis'
+import { HoldfastError } from '../errors/index.js'
+import type { Telemetry } from '../telemetry/index.js'
+import { addressOf, type Client, type RedisTarget, template } from './client.js'
+import { Link, type LinkState } from './link.js'
+import { RedisUnavailable } from './outcome.js'
+
+export interface ConnectionOptions {
+  /**
+   * Connections a process makes (with Cluster: to each node). One is the default, because Redis serves all connections
+   * from one thread and a pipelined one keeps it busy. More are of use where single replies are large, or where the way
+   * to Redis is long and lossy.
+   */
+  readonly connections?: number
+  /** A call that has no answer by then is rejected. The server may still run it. */
+  readonly commandTimeoutMs?: number
+  readonly connectTimeoutMs?: number
+  readonly telemetry?: Telemetry
+}
+
+const CONNECTIONS_MAX = 64
+const TIMEOUT_MAX_MS = 600_000
+const STATES: readonly LinkState[] = ['connecting', 'ready', 'away', 'closed']
+
+/**
+ * All connections of a process to one Redis: single, Sentinel, Cluster, or like a client that was brought (which is never
+ * used itself, nor closed). Connecting begins at once and never ends: without Redis there is still Postgres.
+ */
+export class RedisConnection {
+  /** Hosts and ports, without credentials. */
+  readonly address: string
+  readonly commandTimeoutMs: number
+  readonly telemetry: Telemetry
+  readonly #links: readonly Link[]
+  readonly #takeBack: (() => void)[] = []
+  #turn = 0
+
+  constructor(target: RedisTarget, options: ConnectionOptions = {}) {
+    const connections = integer('connections', options.connections ?? 1, CONNECTIONS_MAX)
+    const connectTimeoutMs = integer('connectTimeoutMs', options.connectTimeoutMs ?? 2_000, TIMEOUT_MAX_MS)
+    this.commandTimeoutMs = integer('commandTimeoutMs', options.commandTimeoutMs ?? 2_000, TIMEOUT_MAX_MS)
+    this.telemetry = options.telemetry ?? {}
+    const from = template(target)
+    this.address = addressOf(from)
+    const settings = { commandTimeoutMs: this.commandTimeoutMs, connectTimeoutMs }
+    this.#links = Array.from({ length: connections }, () => new Link(from, settings, this.telemetry))
+    for (const state of STATES) {
+      const read = () => this.#links.filter((link) => link.state === state).length
+      const takeBack = this.telemetry.gauge?.('redis_connections', read, { state })
+      if (takeBack !== undefined) this.#takeBack.push(takeBack)
+    }
+  }
+
+  /** A client that can be used now, each in its turn; `undefined` while there is none. */
+  take(): Client | undefined {
+    const links = this.#links
+    for (let tried = 0; tried < links.length; tried += 1) {
+      this.#turn = (this.#turn + 1) % links.length
+      const client = (links[this.#turn] as Link).client
+      if (client.status === 'ready') return client
+    }
+    return undefined
+  }
+
+  /** Resolves once there is a client to take; rejects with `unavailable` when three retries have failed. */
+  async ready(): Promise<void> {
+    try {
+      await Promise.any(this.#links.map((link) => link.ready()))
+    } catch (error) {
+      throw (error as AggregateError).errors[0]
+    }
+  }
+
+  /** One round trip, with Cluster to every master. */
+  async ping(): Promise<void> {
+    await this.ready()
+    const client = this.take()
+    try {
+      const nodes = client instanceof Cluster ? client.nodes('master') : [client]
+      await Promise.all(nodes.map((node) => node?.ping()))
+    } catch (error) {
+      // Not as the `cause`: errors of ioredis carry the command with its arguments.
+      throw new RedisUnavailable('unknown', `Redis at ${this.address} does not answer: ${(error as Error).message}`)
+    }
+  }
+
+  async close(): Promise<void> {
+    for (const takeBack of this.#takeBack.splice(0)) takeBack()
+    await Promise.all(this.#links.map((link) => link.close()))
+  }
+}
+
+function integer(name: string, value: number, max: number): number {
+  if (Number.isInteger(value) && value >= 1 && value <= max) return value
+  throw new HoldfastError('invalid_argument', `redis ${name}: expected an integer from 1 to ${max}, got ${value}`)
+}

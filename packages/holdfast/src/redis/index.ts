@@ -1,0 +1,8 @@
+export type { ClusterTarget, RedisTarget } from './client.js'
+export { type ConnectionOptions, RedisConnection } from './connection.js'
+export { Keys, type KeysOptions } from './keys.js'
+export { type Outcome, RedisUnavailable, ScriptError } from './outcome.js'
+export { RedisScriptRunner, type RunnerOptions, type ScriptRunner } from './runner.js'
+export type { Script } from './script.js'
+export type { ScriptArg } from './script-command.js'
+export { scripts } from './scripts.generated.js'

@@ -1,0 +1,43 @@
+/** What a failed sending means. `refused` and `unsent`: nothing ran. `lost`: nobody knows. `broken`: the script ran and failed. */
+export type Failure =
+  | { readonly kind: 'refused'; readonly code: string; readonly again: boolean; readonly reason: string }
+  | { readonly kind: 'unsent'; readonly reason: string }
+  | { readonly kind: 'lost'; readonly reason: string }
+  | { readonly kind: 'broken'; readonly reason: string }
+
+/**
+ * Answers that mean that nothing was written: the server gives them before it runs a script, or at the script's first
+ * write (once a script has written, Redis lets it finish). `again`: likely to pass within moments.
+ */
+const REFUSALS = new Map([
+  ['NOSCRIPT', true],
+  ['MOVED', true],
+  ['ASK', true],
+  ['TRYAGAIN', true],
+  ['CLUSTERDOWN', true],
+  ['LOADING', true],
+  ['READONLY', true],
+  ['MASTERDOWN', true],
+  ['BUSY', true],
+  ['OOM', false],
+  ['MISCONF', false],
+  ['NOREPLICAS', false],
+  ['NOAUTH', false],
+])
+
+/** Redis before 7 wraps what a script met: `ERR Error running script (call to f_…): @user_script:1: -READONLY You can't …`. */
+const WRAPPED = /^ERR Error running script .*?: -([A-Z]+) /
+/** ioredis's own words when it has followed enough redirections. */
+const REDIRECTED = /^Too many Cluster redirections\. Last error: (?:\w*Error: )?(.*)$/s
+
+export function classify(error: Error, sent: boolean): Failure {
+  const redirected = REDIRECTED.exec(error.message)?.[1]
+  const reason = redirected ?? error.message
+  if (error.name === 'ReplyError' || redirected !== undefined) {
+    const code = WRAPPED.exec(reason)?.[1] ?? reason.slice(0, reason.search(/\s|$/))
+    const again = REFUSALS.get(code)
+    if (again !== undefined) return { kind: 'refused', code, again, reason }
+    if (error.name === 'ReplyError') return { kind: 'broken', reason }
+  }
+  return { kind: sent ? 'lost' : 'unsent', reason }
+}
