@@ -7,9 +7,10 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { startPostgres, startRedis } from '@holdfast/services'
+import { startPostgres, startRedis, startRedisCluster, startRedisSentinel } from '@holdfast/services'
 import { Client } from 'pg'
 import type { TestProject } from 'vitest/node'
+import { migrate, Postgres } from '../packages/holdfast/src/postgres/index.js'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -18,7 +19,8 @@ declare module 'vitest' {
   }
 }
 
-const TEMPLATE = 'holdfast_template'
+const EMPTY = 'template_empty'
+const MIGRATED = 'template_migrated'
 const REDIS_DATABASES = 4_096
 
 interface Stoppable {
@@ -41,11 +43,21 @@ function shared<T extends Stoppable>(start: () => Promise<T>): () => Promise<T> 
 
 const postgres = shared(async () => {
   const server = await startPostgres({ durable: false, settings: { max_connections: '300' } })
-  await inDatabase(server.url, `CREATE DATABASE ${TEMPLATE}`)
+  await inDatabase(server.url, `CREATE DATABASE ${EMPTY}`)
+  await inDatabase(server.url, `CREATE DATABASE ${MIGRATED}`)
+  const template = new Postgres(inServer(server.url, MIGRATED))
+  await migrate(template)
+  // A template can be copied only while nobody is connected to it.
+  await template.close()
   return server
 })
 
 const redis = shared(() => startRedis({ source: 'installed', settings: [`databases ${REDIS_DATABASES}`] }))
+
+const sentinel = shared(() => startRedisSentinel())
+const cluster = shared(() => startRedisCluster())
+
+const inServer = (url: string, database: string) => Object.assign(new URL(url), { pathname: `/${database}` }).href
 
 async function inDatabase(url: string, statement: string): Promise<void> {
   const client = new Client({ connectionString: url })
@@ -60,18 +72,28 @@ async function inDatabase(url: string, statement: string): Promise<void> {
 let databases = 0
 let redisDatabases = 0
 
-const answers: Record<string, () => Promise<string>> = {
-  async '/fresh-database'() {
-    const { url } = await postgres()
-    const name = `test_${++databases}`
-    await inDatabase(url, `CREATE DATABASE ${name} TEMPLATE ${TEMPLATE}`)
-    return Object.assign(new URL(url), { pathname: `/${name}` }).href
-  },
+async function freshDatabase(template: string): Promise<string> {
+  const { url } = await postgres()
+  const name = `test_${++databases}`
+  await inDatabase(url, `CREATE DATABASE ${name} TEMPLATE ${template}`)
+  return inServer(url, name)
+}
+
+const answers: Record<string, () => Promise<unknown>> = {
+  '/fresh-database': () => freshDatabase(MIGRATED),
+  '/empty-database': () => freshDatabase(EMPTY),
   async '/fresh-redis'() {
     const { url } = await redis()
     if (redisDatabases === REDIS_DATABASES)
       throw new Error(`More than ${REDIS_DATABASES} fresh Redis databases in one run`)
     return `${url}/${redisDatabases++}`
+  },
+  async '/sentinel'() {
+    const { name, sentinels } = await sentinel()
+    return { name, sentinels }
+  },
+  async '/cluster'() {
+    return (await cluster()).addresses
   },
 }
 
@@ -80,7 +102,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     const answer = answers[request.url ?? '']
     if (!answer) return void response.writeHead(404).end()
     answer().then(
-      (body) => response.end(body),
+      (body) => response.end(JSON.stringify(body)),
       (error: Error) => response.writeHead(500).end(error.message),
     )
   })

@@ -1,41 +1,77 @@
-/** Redis and Postgres for one person at one machine: private, kept between runs. */
-import { mkdirSync } from 'node:fs'
+/** Redis and Postgres for one person at one machine: private, on free ports, with data kept between runs. */
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { startPostgres } from './postgres/index.js'
-import { startRedis } from './redis/index.js'
+import { ServicesError } from './error.js'
+import { type FolderLock, lockFolder } from './lock.js'
+import { type PostgresHandle, startPostgres } from './postgres/index.js'
+import { type RedisHandle, startRedis } from './redis/index.js'
 
 export interface DevServicesOptions {
   /** Where the data is kept. Default: `.holdfast` in the working folder. */
   readonly dir?: string
-  /** Which to start; the others come from elsewhere, such as REDIS_URL. Default: both. */
+  /** False: it comes from elsewhere, such as REDIS_URL, and is not started. Default: true. */
   readonly redis?: boolean
+  /** The same for Postgres and DATABASE_URL. */
   readonly postgres?: boolean
 }
 
 export interface DevServices {
-  /** Undefined only where it was not asked for. */
+  readonly dir: string
+  /** The servers themselves; undefined where not asked for. */
+  readonly redis: RedisHandle | undefined
+  readonly postgres: PostgresHandle | undefined
   readonly redisUrl: string | undefined
   readonly databaseUrl: string | undefined
-  readonly dir: string
-  /** In a few words, for people: which servers these are and whether they keep their data. */
-  readonly description: string
+  /** Stops both and lets go of the folder. */
   stop(): Promise<void>
 }
 
 export async function openDevServices(options: DevServicesOptions = {}): Promise<DevServices> {
   const dir = resolve(options.dir ?? '.holdfast')
-  mkdirSync(dir, { recursive: true })
-  const [redis, postgres] = await Promise.all([
+  if (options.redis === false && options.postgres === false) return describe(dir, undefined, undefined, async () => {})
+
+  const lock = occupy(dir)
+  const [redis, postgres] = await Promise.allSettled([
     options.redis === false ? undefined : startRedis({ folder: join(dir, 'redis') }),
     options.postgres === false ? undefined : startPostgres({ folder: join(dir, 'postgres') }),
   ])
-  return {
-    redisUrl: redis?.url,
-    databaseUrl: postgres?.url,
-    dir,
-    description: '',
-    async stop() {
-      await Promise.all([redis?.stop(), postgres?.stop()])
-    },
+  const stop = async () => {
+    try {
+      await Promise.all([startedOf(redis)?.stop(), startedOf(postgres)?.stop()])
+    } finally {
+      lock.release()
+    }
+  }
+  const failed = [redis, postgres].find((result) => result.status === 'rejected')
+  if (failed) {
+    await stop()
+    throw failed.reason
+  }
+  return describe(dir, startedOf(redis), startedOf(postgres), stop)
+}
+
+function describe(
+  dir: string,
+  redis: RedisHandle | undefined,
+  postgres: PostgresHandle | undefined,
+  stop: () => Promise<void>,
+): DevServices {
+  return { dir, redis, postgres, redisUrl: redis?.url, databaseUrl: postgres?.url, stop }
+}
+
+const startedOf = <T>(result: PromiseSettledResult<T>) => (result.status === 'fulfilled' ? result.value : undefined)
+
+function occupy(dir: string): FolderLock {
+  try {
+    mkdirSync(dir, { recursive: true })
+    // So that nobody commits a database by accident, whatever project this folder is in.
+    writeFileSync(join(dir, '.gitignore'), '*\n')
+    return lockFolder(dir)
+  } catch (error) {
+    if (error instanceof ServicesError) throw error
+    const { code } = error as NodeJS.ErrnoException
+    throw new ServicesError(
+      `The data folder ${dir} can't be written (${code}). Use a folder that you may write to, or set both REDIS_URL and DATABASE_URL.`,
+    )
   }
 }

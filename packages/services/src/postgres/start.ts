@@ -1,15 +1,14 @@
 /** A private Postgres on a loopback port, in a folder of its own. */
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { existsSync, mkdirSync, readFileSync, realpathSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ServicesError } from '../error.js'
 import { scratchFolder } from '../folder.js'
+import { settleFormerServer } from '../former-server.js'
 import { startOnFreePort } from '../port.js'
-import { type Command, ServerProcess } from '../server-process.js'
-import { findPostgres, type PostgresBinaries, type PostgresSource } from './binaries.js'
-import { settleFormerServer } from './former-server.js'
-import { type Unprivileged, unprivileged } from './unprivileged.js'
+import { ServerProcess } from '../server-process.js'
+import { findPostgres, type PostgresSource } from './binaries.js'
+import { createData, environment, passwordOf, USER } from './create-data.js'
+import { unprivileged } from './unprivileged.js'
 
 export interface PostgresOptions {
   /** Keeps the data here between runs. Without it: a temporary folder that goes with the server. */
@@ -40,8 +39,6 @@ export interface PostgresHandle {
   restart(): Promise<void>
 }
 
-const USER = 'holdfast'
-
 export async function startPostgres(options: PostgresOptions = {}): Promise<PostgresHandle> {
   if (options.folder !== undefined) {
     mkdirSync(options.folder, { recursive: true })
@@ -62,9 +59,10 @@ async function startIn(folder: string, options: PostgresOptions, afterStop: () =
   const data = join(folder, 'data')
   const binaries = findPostgres(source, data)
   const runner = unprivileged([folder, binaries.folder])
-  if (!existsSync(data)) await createData({ folder, data, binaries, runner, durable })
+  if (!existsSync(data))
+    await createData({ folder, data, binaries, runner, durable, kept: options.folder !== undefined })
   runner.own(data)
-  await settleFormerServer(data)
+  await settleFormerServer({ pidFile: join(data, 'postmaster.pid'), folder: data, orderly: 'SIGINT', hard: 'SIGQUIT' })
 
   const logFile = join(folder, 'postgres.log')
   writeFileSync(logFile, '')
@@ -87,7 +85,7 @@ async function startIn(folder: string, options: PostgresOptions, afterStop: () =
   })
 
   return {
-    url: `postgres://${USER}@127.0.0.1:${port}/${USER}`,
+    url: `postgres://${USER}${passwordOf(folder)}@127.0.0.1:${port}/${USER}`,
     port,
     get pid() {
       return server.pid
@@ -110,11 +108,6 @@ function sourceFromEnvironment(): PostgresSource {
   throw new ServicesError(`HOLDFAST_POSTGRES: expected any, installed or npm, got "${value}"`)
 }
 
-/** Settings of a person's own Postgres (PGDATA, PGPORT, …) are not meant for this one. */
-function environment(): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('PG')))
-}
-
 function serverSettings(port: number, durable: boolean): Record<string, string> {
   return {
     listen_addresses: '127.0.0.1',
@@ -133,52 +126,6 @@ function serverSettings(port: number, durable: boolean): Record<string, string> 
 
 const settingArgs = (settings: Readonly<Record<string, string>>) =>
   Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
-
-interface NewData {
-  readonly folder: string
-  readonly data: string
-  readonly binaries: PostgresBinaries
-  readonly runner: Unprivileged
-  readonly durable: boolean
-}
-
-/** Made beside its place and moved there when complete: a set-up that was cut short leaves nothing that looks like data. */
-async function createData({ folder, data, binaries, runner, durable }: NewData): Promise<void> {
-  const unfinished = join(folder, 'data.unfinished')
-  rmSync(unfinished, { recursive: true, force: true })
-  mkdirSync(unfinished, { mode: 0o700 })
-  runner.own(unfinished)
-  const common = ['--encoding=UTF8', '--locale=C', `--username=${USER}`, '--auth=trust']
-  const sync = durable ? [] : ['--no-sync']
-  await run(
-    runner.wrap({
-      file: join(binaries.folder, 'initdb'),
-      args: ['-D', unfinished, ...common, ...sync],
-      env: environment(),
-    }),
-    folder,
-  )
-  const single = ['--single', '-D', unfinished, ...(durable ? [] : ['-F']), 'postgres']
-  await run(
-    runner.wrap({ file: join(binaries.folder, 'postgres'), args: single, env: environment() }),
-    folder,
-    `CREATE DATABASE ${USER}\n`,
-  )
-  renameSync(unfinished, data)
-}
-
-async function run(command: Command, cwd: string, input = ''): Promise<void> {
-  const { file, args, ...options } = command
-  const child = spawn(file, args, { ...options, cwd, stdio: ['pipe', 'pipe', 'pipe'] })
-  let output = ''
-  child.stdout.on('data', (chunk) => (output += chunk))
-  child.stderr.on('data', (chunk) => (output += chunk))
-  child.stdin.on('error', () => {})
-  child.stdin.end(input)
-  const [code] = (await once(child, 'close')) as [number | null]
-  if (code !== 0)
-    throw new ServicesError(`${[file, ...args].join(' ')} failed with exit code ${code}:\n${output.trim()}`)
-}
 
 /** The line of postmaster.pid that pg_ctl looks at as well; the first line tells whose file it is. */
 function reportsReady(data: string, pid: number): boolean {

@@ -38,7 +38,7 @@ export interface Unprivileged {
 
 /** @param folders everything that Postgres must reach: its binaries and the folder that its data folder is in. */
 export function unprivileged(folders: readonly string[]): Unprivileged {
-  if (process.getuid?.() !== 0) return { wrap: (command) => command, own() {} }
+  if (process.getuid?.() !== 0) return { wrap: (command) => command, own: checkOwner }
   const nobody = { own: (folder: string) => chownAll(folder, NOBODY) }
   if (folders.every(everybodyReaches)) {
     return { ...nobody, wrap: (command) => ({ ...command, uid: NOBODY, gid: NOBODY }) }
@@ -48,6 +48,15 @@ export function unprivileged(folders: readonly string[]): Unprivileged {
   const closed = folders.find((folder) => !everybodyReaches(folder))
   throw new ServicesError(
     `Postgres can't run as root, and other users can't reach ${closed}. Run as an ordinary user, use a folder that others may enter, or set DATABASE_URL.`,
+  )
+}
+
+/** Postgres would say so too, but in its log. */
+function checkOwner(folder: string): void {
+  const { uid } = statSync(folder)
+  if (uid === process.getuid?.()) return
+  throw new ServicesError(
+    `The data in ${folder} belongs to another user (uid ${uid}), probably since an earlier run as root. Run as that user, or move the folder away to start afresh.`,
   )
 }
 

@@ -1,10 +1,15 @@
 import { Redis } from 'ioredis'
 
+/** Its port, on the loopback interface, and a password if it asks for one. */
+type Server = number | { readonly port: number; readonly password: string | undefined }
+
 /** One command on a connection of its own, for looking after servers that may well be down: it never retries. */
-export async function ask(port: number, ...command: [string, ...(string | number)[]]): Promise<unknown> {
+export async function ask(server: Server, ...command: [string, ...(string | number)[]]): Promise<unknown> {
   const client = new Redis({
     host: '127.0.0.1',
-    port,
+    ...(typeof server === 'number'
+      ? { port: server }
+      : { port: server.port, ...(server.password && { password: server.password }) }),
     lazyConnect: true,
     connectTimeout: 1_000,
     commandTimeout: 5_000,
@@ -24,8 +29,8 @@ export async function ask(port: number, ...command: [string, ...(string | number
 }
 
 /** The `name:value` lines of INFO and CLUSTER INFO. */
-export async function askForFields(port: number, ...command: [string, ...string[]]): Promise<Map<string, string>> {
-  const text = String(await ask(port, ...command))
+export async function askForFields(server: Server, ...command: [string, ...string[]]): Promise<Map<string, string>> {
+  const text = String(await ask(server, ...command))
   const lines = text.split('\r\n').filter((line) => line.includes(':'))
   return new Map(lines.map((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 1)]))
 }

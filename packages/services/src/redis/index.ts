@@ -1,3 +1,5 @@
 export { INSTALL_REDIS, type RedisSource } from './binaries.js'
+export { type RedisClusterHandle, type RedisClusterOptions, startRedisCluster } from './cluster.js'
 export type { RedisNode } from './node.js'
+export { type RedisSentinelHandle, type RedisSentinelOptions, startRedisSentinel } from './sentinel.js'
 export { type RedisHandle, type RedisOptions, startRedis } from './single.js'

@@ -1,5 +1,5 @@
 /** One Redis process: a single server, or a member of a Sentinel group or a Cluster. */
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startOnFreePort } from '../port.js'
 import { ServerProcess } from '../server-process.js'
@@ -26,24 +26,30 @@ export interface RedisNodeOptions {
   /** The lines of its configuration beside port and bind; ignored by wasm. */
   readonly settings: (port: number) => readonly string[] | Promise<readonly string[]>
   readonly sentinel?: boolean
+  readonly password?: string
 }
 
 export async function startNode(options: RedisNodeOptions): Promise<RedisNode> {
-  const { name, binary, folder, settings, sentinel = false } = options
+  const { name, binary, folder, settings, sentinel = false, password } = options
   const logFile = join(folder, 'redis.log')
   writeFileSync(logFile, '')
   return await startOnFreePort(async (port) => {
     const lines = [`port ${port}`, 'bind 127.0.0.1', 'daemonize no', ...(await settings(port))]
+    if (password) lines.push(`requirepass ${password}`)
     // In a file, since Sentinel and Cluster rewrite theirs; named relative to the working folder, which may contain spaces.
-    if (binary.source === 'installed') writeFileSync(join(folder, 'redis.conf'), `${lines.join('\n')}\n`)
+    if (binary.source === 'installed') writePrivately(join(folder, 'redis.conf'), `${lines.join('\n')}\n`)
     const args = binary.source === 'wasm' ? [String(port)] : ['redis.conf', ...(sentinel ? ['--sentinel'] : [])]
     const server = new ServerProcess({
       name,
-      command: { file: binary.file, args: [...binary.args, ...args] },
+      command: {
+        file: binary.file,
+        args: [...binary.args, ...args],
+        ...(password && { env: { ...process.env, VALKEY_PASSWORD: password } }),
+      },
       folder,
       logFile,
       stopSignal: 'SIGTERM',
-      isReady: (pid) => (binary.source === 'wasm' ? wasmListens(logFile, pid) : answers(port, pid)),
+      isReady: (pid) => (binary.source === 'wasm' ? wasmListens(logFile, pid) : answers(port, pid, password)),
     })
     await server.start()
     return {
@@ -61,13 +67,19 @@ export async function startNode(options: RedisNodeOptions): Promise<RedisNode> {
 }
 
 /** The process number rules out somebody else's server that took the port a moment earlier. */
-async function answers(port: number, pid: number): Promise<boolean> {
+async function answers(port: number, pid: number, password?: string): Promise<boolean> {
   try {
-    const info = await askForFields(port, 'INFO')
+    const info = await askForFields({ port, password }, 'INFO')
     return Number(info.get('process_id')) === pid && info.get('loading') !== '1'
   } catch {
     return false
   }
+}
+
+/** The mode of an existing file would stay as it is. */
+function writePrivately(path: string, content: string): void {
+  rmSync(path, { force: true })
+  writeFileSync(path, content, { mode: 0o600 })
 }
 
 /** WebAssembly has no process number to report, so the program around it does. */
