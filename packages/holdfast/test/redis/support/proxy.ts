@@ -1,0 +1,80 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket, connect as tcpConnect } from 'node:net'
+
+/** A TCP proxy on loopback that loses replies, falls silent or hangs up when told to. */
+export interface FaultyProxy {
+  readonly port: number
+  /** The server's next answer to `command` does not arrive: the connection is cut instead. Resolves when that has happened. */
+  cutReplyTo(command: string): Promise<void>
+  /** Connections stay open, and are accepted, but nothing passes until `behave`. */
+  hold(): void
+  /** No more faults. */
+  behave(): void
+  /** Cuts all connections. */
+  cut(): void
+  close(): Promise<void>
+}
+
+export async function startProxy(targetPort: number): Promise<FaultyProxy> {
+  const sockets = new Set<Socket>()
+  let cutting: { command: string; done: () => void } | undefined
+  let held: (() => void)[] | undefined
+
+  const cut = () => {
+    for (const socket of sockets) socket.destroy()
+  }
+  const pass = (to: Socket, data: Buffer) => {
+    if (held === undefined) to.write(data)
+    else held.push(() => to.write(data))
+  }
+  const server = createServer((inside) => {
+    const outside = tcpConnect(targetPort, '127.0.0.1')
+    for (const [socket, peer] of [
+      [inside, outside],
+      [outside, inside],
+    ] as const) {
+      socket.setNoDelay(true)
+      sockets.add(socket)
+      socket.on('error', () => {})
+      socket.on('close', () => {
+        sockets.delete(socket)
+        peer.destroy()
+      })
+    }
+    let doomed = false
+    inside.on('data', (data) => {
+      doomed ||= cutting !== undefined && data.includes(cutting.command)
+      pass(outside, data)
+    })
+    outside.on('data', (data) => {
+      if (!doomed || cutting === undefined) return pass(inside, data)
+      cutting.done()
+      cutting = undefined
+      inside.destroy()
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    port: (server.address() as AddressInfo).port,
+    cutReplyTo: (command) =>
+      new Promise((done) => {
+        cutting = { command, done }
+      }),
+    hold() {
+      held ??= []
+    },
+    behave() {
+      cutting = undefined
+      const waiting = held ?? []
+      held = undefined
+      for (const write of waiting) write()
+    },
+    cut,
+    async close() {
+      const closed = new Promise((resolve) => server.close(resolve))
+      cut()
+      await closed
+    },
+  }
+}

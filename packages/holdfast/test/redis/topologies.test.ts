@@ -1,0 +1,193 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis'
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import {
+  type ConnectionOptions,
+  Keys,
+  RedisConnection,
+  RedisScriptRunner,
+  type RedisTarget,
+  RedisUnavailable,
+} from '../../src/redis/index.js'
+import { countNever, countSafe, script } from './support/scripts.js'
+import { TOPOLOGIES, type Topology } from './support/topologies.js'
+
+const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 7), shards: 16 })
+let used = 0
+/** A key that no other test uses. */
+const freshKey = () => keys.wallet(keys.ref(`wallet ${++used}`))
+
+/** Which of 'ok', 'not_executed' and 'unknown' a call came to; anything else is a failure of the test. */
+async function outcomeOf(call: Promise<unknown>): Promise<string> {
+  try {
+    await call
+    return 'ok'
+  } catch (error) {
+    if (error instanceof RedisUnavailable) return error.outcome
+    throw error
+  }
+}
+
+describe.each(Object.entries(TOPOLOGIES))('on %s', (name, start) => {
+  let redis: Topology
+  beforeAll(async () => {
+    redis = await start()
+  })
+  afterAll(() => redis.stop())
+  afterEach(() => {
+    for (const proxy of redis.proxies) proxy.behave()
+  })
+
+  async function connect(options: ConnectionOptions = {}, target: RedisTarget = redis.target) {
+    const connection = new RedisConnection(target, options)
+    onTestFinished(() => connection.close())
+    await connection.ready()
+    return { connection, runner: new RedisScriptRunner(connection) }
+  }
+  /** Whichever server is asked next, its answer is lost, once. */
+  const cutReplyTo = async (command: string) => {
+    await Promise.race(redis.proxies.map((proxy) => proxy.cutReplyTo(command)))
+    for (const proxy of redis.proxies) proxy.behave()
+  }
+  const stored = async (key: string) => Number(await redis.owner.get(key))
+
+  it('passes keys and arguments in, and replies out', async () => {
+    const { runner } = await connect()
+    const echo = script('echo', 'keys 2 | resend safe', "return {KEYS[2], ARGV[1], #ARGV[2], {1, false, ARGV[3]}, ''}")
+    const [one, other] = [keys.agenda(3), keys.agenda(3)]
+    const reply = await runner.run(echo, [one, other], ['höld', Buffer.from([0, 255, 10]), 2 ** 53 - 1])
+    expect(reply).toEqual([other, 'höld', 3, [1, null, '9007199254740991'], ''])
+  })
+
+  it('survives SCRIPT FLUSH', async () => {
+    const loads: string[] = []
+    const { runner } = await connect({ telemetry: { count: (metric) => loads.push(metric) } })
+    const key = freshKey()
+    await redis.flushScripts()
+    expect(await runner.run(countNever, [key], [])).toBe(1)
+    expect(await runner.run(countNever, [key], [])).toBe(2)
+    expect(loads).toEqual(['redis_script_loads_total'])
+    await redis.flushScripts()
+    const calls = Array.from({ length: 10 }, () => runner.run(countNever, [key], []))
+    expect((await Promise.all(calls)).sort()).toEqual([10, 11, 12, 3, 4, 5, 6, 7, 8, 9])
+  })
+
+  it('does not send a `never` script again when its reply is lost', async () => {
+    const { runner } = await connect()
+    const key = freshKey()
+    await runner.run(countNever, [key], [])
+    const cut = cutReplyTo(countNever.sha1)
+    const call = runner.run(countNever, [key], [])
+    await expect(call).rejects.toMatchObject({ code: 'unavailable', outcome: 'unknown' })
+    await cut
+    expect(await stored(key)).toBe(2)
+    // And nothing comes after it, on the next connection either.
+    expect(await runner.run(countNever, [key], [])).toBe(3)
+  })
+
+  it('sends a `safe` script again when its reply is lost', async () => {
+    const retries: unknown[] = []
+    const { runner } = await connect({ telemetry: { count: (metric, labels) => retries.push([metric, labels]) } })
+    const key = freshKey()
+    await runner.run(countSafe, [key], [])
+    const cut = cutReplyTo(countSafe.sha1)
+    expect(await runner.run(countSafe, [key], [])).toBe(3)
+    await cut
+    expect(retries).toContainEqual(['redis_retries_total', { reason: 'lost' }])
+  })
+
+  it('gives up on a server that does not answer, and finds back', async () => {
+    const { runner } = await connect({ commandTimeoutMs: 300 })
+    const key = freshKey()
+    await runner.run(countNever, [key], [])
+    for (const proxy of redis.proxies) proxy.hold()
+    const startedAt = performance.now()
+    await expect(runner.run(countNever, [key], [])).rejects.toMatchObject({ code: 'unavailable', outcome: 'unknown' })
+    expect(performance.now() - startedAt).toBeLessThan(600)
+    for (const proxy of redis.proxies) proxy.behave()
+    await expect.poll(() => outcomeOf(runner.run(countNever, [key], [])), { timeout: 5_000 }).toBe('ok')
+  })
+
+  it('waits for a connection, and never runs what it gave up meanwhile', async () => {
+    const { runner } = await connect({ commandTimeoutMs: 300 })
+    const key = freshKey()
+    for (const proxy of redis.proxies) proxy.hold()
+    for (const proxy of redis.proxies) proxy.cut()
+    await sleep(20)
+    const calls = Array.from({ length: 5 }, () => outcomeOf(runner.run(countNever, [key], [])))
+    expect(new Set(await Promise.all(calls))).toEqual(new Set(['not_executed']))
+    for (const proxy of redis.proxies) proxy.behave()
+    let ran = 0
+    await expect
+      .poll(
+        async () => {
+          const outcome = await outcomeOf(runner.run(countNever, [key], []))
+          if (outcome !== 'not_executed') ran += 1
+          return outcome
+        },
+        { timeout: 5_000 },
+      )
+      .toBe('ok')
+    expect(await stored(key)).toBeLessThanOrEqual(ran)
+  })
+
+  it('lets what was sent be answered when it closes, and refuses what comes after', async () => {
+    const { connection, runner } = await connect()
+    const key = freshKey()
+    await runner.run(countNever, [key], [])
+    const calls = Array.from({ length: 20 }, () => outcomeOf(runner.run(countNever, [key], [])))
+    await connection.close()
+    expect(new Set(await Promise.all(calls))).toEqual(new Set(['ok']))
+    await expect(runner.run(countNever, [key], [])).rejects.toMatchObject({ outcome: 'not_executed' })
+    await expect(connection.ping()).rejects.toThrow('is closed')
+  })
+
+  it('takes a client that was brought as a pattern only', async () => {
+    const { owner } = redis
+    const brought =
+      owner instanceof Redis
+        ? owner.duplicate({ keyPrefix: 'theirs:', stringNumbers: true })
+        : owner.duplicate([], { keyPrefix: 'theirs:', scaleReads: 'all' })
+    onTestFinished(() => brought.disconnect())
+    const { connection, runner } = await connect({}, brought)
+    const key = freshKey()
+    expect(await runner.run(countNever, [key], [])).toBe(1)
+    expect(await stored(key)).toBe(1)
+    await connection.close()
+    expect(await brought.set(key, 'mine')).toBe('OK')
+  })
+
+  it('answers a ping on every connection it makes', async () => {
+    const { connection } = await connect({ connections: 3 })
+    const inTurn = () => new Set([connection.take(), connection.take(), connection.take()])
+    await expect.poll(() => inTurn().size).toBe(3)
+    await Promise.all([connection.ping(), connection.ping(), connection.ping()])
+  })
+
+  it(`survives ${name === 'single' ? 'a restart' : 'a failover'} under load, and never runs a call twice`, async () => {
+    const { runner } = await connect({ commandTimeoutMs: 500 })
+    const key = freshKey()
+    const seen = { ok: 0, unknown: 0, not_executed: 0 }
+    let okAfter = 0
+    let failedOver = false
+    let stop = false
+    const caller = async () => {
+      while (!stop) {
+        const outcome = (await outcomeOf(runner.run(countNever, [key], []))) as keyof typeof seen
+        seen[outcome] += 1
+        if (failedOver && outcome === 'ok') okAfter += 1
+        await sleep(5)
+      }
+    }
+    const callers = Array.from({ length: 8 }, caller)
+    await expect.poll(() => seen.ok).toBeGreaterThan(50)
+    await redis.failOver(key)
+    failedOver = true
+    await expect.poll(() => okAfter, { timeout: 10_000 }).toBeGreaterThan(50)
+    stop = true
+    await Promise.all(callers)
+    expect(seen.unknown + seen.not_executed).toBeGreaterThan(0)
+    // Redis may have lost what it acknowledged, but nothing can have run that was not sent, or twice.
+    expect(await stored(key)).toBeLessThanOrEqual(seen.ok + seen.unknown)
+  })
+})
