@@ -3,14 +3,14 @@
 --
 -- KEYS  1 the shard's agenda
 -- ARGV  1 how many at most   2 for how long they are taken, ms
--- Returns { ref, … }
+-- Returns { name, … }
 -- @keys 1
 -- @resend safe
 
 local time = redis.call('TIME')
 local clock = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-local refs = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', clock), 'LIMIT', 0, ARGV[1])
-for i = 1, #refs do
-  redis.call('ZADD', KEYS[1], string.format('%.0f', clock + tonumber(ARGV[2])), refs[i])
+local names = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', clock), 'LIMIT', 0, ARGV[1])
+for i = 1, #names do
+  redis.call('ZADD', KEYS[1], string.format('%.0f', clock + tonumber(ARGV[2])), names[i])
 end
-return refs
+return names

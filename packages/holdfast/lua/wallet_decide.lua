@@ -1,12 +1,12 @@
--- Decides a batch of commands for wallets of one shard. Each accepted command becomes one pending entry in the same atomic step.
+-- Decides a batch of commands for wallets of one slot (on a single node: of any shards). Each accepted command becomes one pending entry in the same atomic step.
 --
--- KEYS  1    the shard's agenda
---       2…   the wallets, each once
+-- KEYS  1…   the agendas of the shards, then the wallets, each once
 -- ARGV  1    how many commands
 --       2    the caller's clock, ms            3  how far ahead of it the server's clock may be believed, ms
 --       4    after how long somebody should look after a pending entry, ms
 --       5    how many pending entries a wallet may have
---       then for each wallet   ref, least epoch to trust, epoch of the next two, acknowledged seq, seq up to which the caller has entries
+--       6    how many agendas
+--       then for each wallet   name on the agenda, number of its agenda, least epoch to trust, epoch of the next two, acknowledged seq, seq up to which the caller has entries
 --       then for each command  wallet (1…), kind, key, params, hold, amount, ttl, beyond, of, charge, facts, counter, metadata,
 --                              deadline, durability
 -- Returns { server's clock, a reply for each wallet …, a reply for each command … }
@@ -14,7 +14,7 @@
 --                {'untrusted', why, epoch}
 --       command  {'ok', seq} · {'replay', seq, entry} · {'no', epoch, seq, head, code, fact, value, …}
 --                {'conflict', epoch, seq, head} · {'seen'} (the result is gone from here; the journal has it) · {'late', clock}
---                {'more'} · {'facts'} · {'touched'} · {'full'} · {'unmarked'} · {'untrusted'} · {'error', text}
+--                {'more'} · {'facts'} · {'touched', due} · {'full'} · {'unmarked'} · {'untrusted'} · {'error', text}
 --
 -- Running it twice is safe: the key of a command finds the first run's result.
 -- @keys 2+
@@ -24,7 +24,7 @@
 -- @include wallet/state
 -- @include wallet/decide
 
-local WALLET_ARGS = 5
+local WALLET_ARGS = 6
 local COMMAND_ARGS = 15
 
 local command_count = tonumber(ARGV[1])
@@ -32,8 +32,9 @@ local caller_clock = tonumber(ARGV[2])
 local ahead_max = tonumber(ARGV[3])
 local help_after = tonumber(ARGV[4])
 local pending_max = tonumber(ARGV[5])
-local wallet_count = #KEYS - 1
-local first_command = 5 + wallet_count * WALLET_ARGS
+local agenda_count = tonumber(ARGV[6])
+local wallet_count = #KEYS - agenda_count
+local first_command = 6 + wallet_count * WALLET_ARGS
 
 local time = redis.call('TIME')
 local clock = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
@@ -65,14 +66,15 @@ local life = incarnation()
 local wallets = {}
 local distrust = {}
 for i = 1, wallet_count do
-  local a = 5 + (i - 1) * WALLET_ARGS
-  local w, why, epoch = read_wallet(KEYS[i + 1], fields[i], life, tonumber(ARGV[a + 2]))
+  local a = 6 + (i - 1) * WALLET_ARGS
+  local w, why, epoch = read_wallet(KEYS[agenda_count + i], fields[i], life, tonumber(ARGV[a + 3]))
   if w then
-    w.ref = ARGV[a + 1]
+    w.name = ARGV[a + 1]
+    w.agenda_key = KEYS[tonumber(ARGV[a + 2])]
     w.known = 0
-    if tonumber(ARGV[a + 3]) == w.epoch then
-      w.acked = math.min(w.seq, math.max(w.acked, tonumber(ARGV[a + 4])))
-      w.known = tonumber(ARGV[a + 5])
+    if tonumber(ARGV[a + 4]) == w.epoch then
+      w.acked = math.min(w.seq, math.max(w.acked, tonumber(ARGV[a + 5])))
+      w.known = tonumber(ARGV[a + 6])
     end
     wallets[i] = w
   else
@@ -129,6 +131,8 @@ local function attempt(c)
     table.insert(answer, 2, digits(w.epoch))
     table.insert(answer, 3, digits(w.seq))
     table.insert(answer, 4, w.head)
+  elseif answer[1] == 'touched' then
+    answer[2] = digits(w.due)
   elseif answer[1] == 'ok' and c.memory then
     w.changed['k:' .. c.key] = answer[2] .. ' m'
   end
@@ -154,7 +158,7 @@ for i = 1, wallet_count do
   if w then
     local entries = entries_after(w, math.max(w.acked, w.known), pending_max + EXPIRE_MAX)
     if w.touched then
-      write_wallet(w, KEYS[1], w.ref, w.clock + help_after)
+      write_wallet(w, w.agenda_key, w.name, w.clock + help_after)
     end
     table.insert(entries, 1, digits(w.acked))
     table.insert(entries, 1, digits(w.epoch))

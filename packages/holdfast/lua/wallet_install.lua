@@ -5,7 +5,7 @@
 -- Postgres says; what no longer fits is reported.
 --
 -- KEYS  1 the shard's agenda   2 the wallet   3 the lease
--- ARGV  1 ref   2 who asks   3 deadline, ms of the server's clock   4 after how long somebody should look after pending entries, ms
+-- ARGV  1 name on the agenda   2 who asks   3 deadline, ms of the server's clock   4 after how long somebody should look after pending entries, ms
 --       5 epoch   6 seq   7 head   8 at   9 available   10 reserved   11 limit   12 status   13 due   14 since   15 memory   16 clock
 --       17 how many holds; for each: id, text
 --       then the keys among the pending entries that the journal has already

@@ -4,7 +4,7 @@
 -- KEYS  1 the shard's agenda   2… the wallets
 -- ARGV  1 how many wallets   2 the caller's clock, ms   3 how far ahead of it the server's clock may be believed, ms
 --       4 after how long somebody should look after a pending entry, ms   5 after how long an idle wallet leaves, ms
---       then for each wallet: ref, epoch of the next, acknowledged seq
+--       then for each wallet: name on the agenda, epoch of the next, acknowledged seq
 -- Returns { server's clock, a reply for each wallet … }: {epoch, acked, entry, …} · {'gone'} (not here, or not to be trusted) · {'left'}
 -- @keys 2+
 -- @resend safe
@@ -25,10 +25,10 @@ local touch = { kind = 'touch', key = '', hold = '' }
 
 local function tend(i)
   local key = KEYS[i + 1]
-  local ref = ARGV[3 + 3 * i]
+  local name = ARGV[3 + 3 * i]
   local w = read_wallet(key, {}, life, 0)
   if not w then
-    redis.call('ZREM', KEYS[1], ref)
+    redis.call('ZREM', KEYS[1], name)
     return { 'gone' }
   end
   if tonumber(ARGV[4 + 3 * i]) == w.epoch then
@@ -39,7 +39,7 @@ local function tend(i)
   local pending = w.seq > w.acked
   if not pending and w.clock - w.at >= idle_after then
     redis.call('DEL', key)
-    redis.call('ZREM', KEYS[1], ref)
+    redis.call('ZREM', KEYS[1], name)
     return { 'left' }
   end
   local wanted = w.at + idle_after
@@ -51,7 +51,7 @@ local function tend(i)
   end
   local reply = { digits(w.epoch), digits(w.acked), unpack(entries_after(w, w.acked, PENDING_MAX)) }
   w.agenda = 0
-  write_wallet(w, KEYS[1], ref, wanted)
+  write_wallet(w, KEYS[1], name, wanted)
   return reply
 end
 

@@ -186,13 +186,13 @@ end
 
 -- Writes what changed. `wanted` is when somebody should look at the wallet; the agenda is only touched when that is earlier than
 -- what it has already, and only left by those who work through it.
-local function write_wallet(w, agenda_key, ref, wanted)
+local function write_wallet(w, agenda_key, name, wanted)
   if w.due > 0 and w.due < wanted then
     wanted = w.due
   end
   if w.agenda == 0 or wanted < w.agenda then
     w.agenda = wanted
-    redis.call('ZADD', agenda_key, digits(wanted), ref)
+    redis.call('ZADD', agenda_key, digits(wanted), name)
   end
   local gone = prunable(w)
   local fields = { 'core', format_core(w) }

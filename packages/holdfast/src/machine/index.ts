@@ -1,3 +1,4 @@
+export { command } from './command.js'
 export { decide } from './decide.js'
 export { genesisHash, hashEntry, packEntry, unpackEntry } from './entry.js'
 export { apply } from './replay.js'

