@@ -12,4 +12,5 @@ export {
   readSettings,
   type ServerFinding,
 } from './postgres/index.js'
+export { RedisConnection } from './redis/index.js'
 export { METRICS, type MetricName, type Telemetry } from './telemetry/index.js'

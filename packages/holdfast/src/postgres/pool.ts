@@ -123,6 +123,13 @@ export class Postgres {
     }
   }
 
+  /** One round trip to a server that takes writes; a replica does not count. */
+  async ping(): Promise<void> {
+    const [state] = await this.query<{ in_recovery: boolean }>('ping', [])
+    if (!state?.in_recovery) return
+    throw new PostgresError('not_executed', `Postgres at ${this.address} is a replica and takes no writes`)
+  }
+
   /**
    * Several statements in one transaction, committed when this resolves. Whatever `work` throws rolls it back.
    * `answerTimeoutMs` is for work that lifts the server's own timeout, as migrations do; 0 waits for ever.

@@ -1,0 +1,73 @@
+import type { Socket } from 'node:net'
+import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify'
+import { HoldfastError } from 'holdfast'
+import type { Logger } from 'pino'
+import type { Readiness } from './health/index.js'
+import { addHeaders, requestIdOf } from './http/headers.js'
+import { observeRequests } from './http/observe.js'
+import { handleError, handleNotFound, PROBLEM_JSON, problemOf } from './http/problem.js'
+import { validatorCompiler } from './http/validation.js'
+import type { Metrics } from './metrics/index.js'
+import { describeApi, docsRoutes, healthRoutes, metricsRoutes } from './routes/index.js'
+
+export interface AppOptions {
+  logger: Logger
+  metrics: Metrics
+  readiness: Readiness
+  version: string
+}
+
+/** The largest body: a thousand items of a sale, or 4 kB of metadata many times over. */
+const BODY_MAX_BYTES = 256 * 1024
+const PATH_PARAMETER_MAX = 1_024
+
+/** The HTTP application, ready to listen or to be injected into. It owns no connection: what it needs is handed in. */
+export async function createApp({ logger, metrics, readiness, version }: AppOptions): Promise<FastifyInstance> {
+  const app: FastifyInstance = fastify({
+    loggerInstance: logger as FastifyBaseLogger,
+    // Fastify's own lines would carry URLs, and with them wallets and keys.
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
+    genReqId: requestIdOf,
+    bodyLimit: BODY_MAX_BYTES,
+    routerOptions: { maxParamLength: PATH_PARAMETER_MAX },
+    // While stopping: idle connections are closed, and who still asks on a live one is answered.
+    forceCloseConnections: 'idle',
+    return503OnClosing: false,
+    clientErrorHandler: answerBrokenRequest,
+  })
+  app.setValidatorCompiler(validatorCompiler)
+  app.setErrorHandler(handleError)
+  app.setNotFoundHandler(handleNotFound)
+  addHeaders(app)
+  observeRequests(app, metrics.telemetry)
+  app.addHook('onSend', async (_request, reply) => {
+    if (readiness.stopping) reply.header('connection', 'close')
+  })
+
+  await describeApi(app, version)
+  await app.register(healthRoutes, { readiness, version })
+  await app.register(metricsRoutes, { registry: metrics.registry })
+  await app.register(docsRoutes)
+  return app
+}
+
+/** What is not even HTTP never becomes a request; its sender gets an answer of the same kind all the same. */
+function answerBrokenRequest(error: Error & { code?: string }, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy()
+    return
+  }
+  const tooLarge = error.code === 'HPE_HEADER_OVERFLOW'
+  const problem = new HoldfastError(
+    tooLarge ? 'too_large' : 'invalid_argument',
+    tooLarge ? 'The headers are larger than the server takes' : 'request: expected HTTP/1.1, got something else',
+  )
+  const body = JSON.stringify(problemOf(problem, 'none'))
+  const head = [
+    `HTTP/1.1 ${problem.status} ${tooLarge ? 'Content Too Large' : 'Bad Request'}`,
+    `content-type: ${PROBLEM_JSON}`,
+    `content-length: ${Buffer.byteLength(body)}`,
+    'connection: close',
+  ]
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+}

@@ -1,0 +1,56 @@
+import { Command, Option as Flag } from 'commander'
+import { type CommandName, type Flags, OPTIONS, type Option, type ReadConfig, readConfig } from '../config/index.js'
+
+/** What scripts can rely on. */
+export const EXIT = {
+  ok: 0,
+  /** It was tried, and failed. */
+  failed: 1,
+  /** It was not tried: wrong flags or configuration. */
+  usage: 2,
+} as const
+
+export interface Terminal {
+  /** Standard output: what a command answers. */
+  print(text: string): void
+  /** Standard error: why it did not. */
+  complain(text: string): void
+  environment: NodeJS.ProcessEnv
+}
+
+/** A command gives back its exit code. */
+export type Run = (configuration: ReadConfig, terminal: Terminal) => Promise<number>
+
+interface Definition {
+  name: CommandName
+  description: string
+  run: Run
+}
+
+/** Flags and help come from the same table that the values are read by. */
+export function defineCommand(
+  { name, description, run }: Definition,
+  terminal: Terminal,
+  done: (code: number) => void,
+) {
+  const command = new Command(name).description(description).allowExcessArguments(false)
+  const options = Object.values<Option<unknown>>(OPTIONS).filter(({ commands }) => commands.includes(name))
+  for (const option of options) command.addOption(flagOf(option, name))
+  return command.action(async () => {
+    const given = command.opts() as Record<string, string | boolean | undefined>
+    const flags: Flags = Object.fromEntries(command.options.map((flag) => [flag.name(), given[flag.attributeName()]]))
+    done(await run(readConfig(name, flags, terminal.environment), terminal))
+  })
+}
+
+/** Commander only knows the shape: values are read, and defaults applied, in `config`. */
+function flagOf(option: Option<unknown>, command: CommandName): Flag {
+  const byDefault = option.defaultOf?.[command] ?? option.default
+  const notes = [
+    option.variable && `env: ${option.variable}`,
+    option.required?.includes(command) && 'required',
+    option.hint && byDefault !== undefined && `default: ${byDefault}`,
+  ].filter(Boolean)
+  const shape = option.hint ? `--${option.flag} <${option.hint}>` : `--${option.flag}`
+  return new Flag(shape, notes.length > 0 ? `${option.text} (${notes.join(', ')})` : option.text)
+}

@@ -1,0 +1,67 @@
+import { ServicesError } from '@holdfast/services'
+import { Command, CommanderError } from 'commander'
+import { ConfigError } from '../config/index.js'
+import { StartError } from '../lifecycle/index.js'
+import { redactText } from '../logging/redact.js'
+import { VERSION } from '../version.js'
+import { defineCommand, EXIT, type Terminal } from './command.js'
+import { dev } from './dev.js'
+import { migrate } from './migrate.js'
+import { serve } from './serve.js'
+
+const COMMANDS = [
+  { name: 'dev', description: 'the server with a private Redis and Postgres, all on this machine', run: dev },
+  { name: 'serve', description: 'the server, on the Redis and Postgres that it is given', run: serve },
+  { name: 'migrate', description: 'bring the database to the version of this Holdfast', run: migrate },
+] as const
+
+const EXIT_CODES = `
+Exit codes: ${EXIT.ok} done, ${EXIT.failed} tried and failed, ${EXIT.usage} wrong flags or configuration.`
+
+/** Runs one command line and gives back its exit code. Whatever goes wrong ends as a message, never as a stack. */
+export async function main(args: readonly string[], terminal: Terminal): Promise<number> {
+  let exitCode: number = EXIT.ok
+  const program = new Command('holdfast')
+    .description('Balances, holds and limited stock that are never double-spent, oversold or lost')
+    .version(VERSION)
+    .addHelpText('after', EXIT_CODES)
+    .showHelpAfterError('See: holdfast --help')
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => terminal.print(text.trimEnd()),
+      writeErr: (text) => terminal.complain(text.trim().replace(/^error: /, '')),
+    })
+  for (const definition of COMMANDS) {
+    const command = defineCommand(definition, terminal, (code) => {
+      exitCode = code
+    })
+    program.addCommand(
+      command.copyInheritedSettings(program).showHelpAfterError(`See: holdfast ${definition.name} --help`),
+    )
+  }
+  try {
+    if (args.length === 0) {
+      terminal.complain('no command given\nSee: holdfast --help')
+      return EXIT.usage
+    }
+    await program.parseAsync(args, { from: 'user' })
+    return exitCode
+  } catch (error) {
+    return explain(error, terminal)
+  }
+}
+
+function explain(error: unknown, { complain }: Terminal): number {
+  // Commander has written its own message, or the help that was asked for.
+  if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage
+  if (error instanceof ConfigError) {
+    complain(error.message)
+    return EXIT.usage
+  }
+  if (error instanceof StartError || error instanceof ServicesError) {
+    complain(error.message)
+    return EXIT.failed
+  }
+  complain(`Something failed that should not: ${redactText(error instanceof Error ? error.message : String(error))}`)
+  return EXIT.failed
+}

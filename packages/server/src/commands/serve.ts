@@ -1,0 +1,52 @@
+import type { Config, ReadConfig } from '../config/index.js'
+import { type Connections, openConnections, type RunningServer, startServer, untilSignal } from '../lifecycle/index.js'
+import { createLogger } from '../logging/index.js'
+import { createMetrics } from '../metrics/index.js'
+import { VERSION } from '../version.js'
+import { EXIT, type Run } from './command.js'
+
+/** What `serve` needs, and `dev` finds for itself: `readConfig` has seen to it that it is there. */
+export type ServeConfig = { [Name in keyof Config]-?: NonNullable<Config[Name]> }
+
+export interface Started {
+  server: RunningServer
+  connections: Connections
+}
+
+/** Connects, checks, listens. What fails on the way is closed again. */
+export async function start(config: ServeConfig, nameOf: ReadConfig['nameOf']): Promise<Started> {
+  const logger = createLogger(config.logLevel)
+  const metrics = createMetrics(logger)
+  const connections = await openConnections({
+    ...config,
+    names: { redis: nameOf('redisUrl'), postgres: nameOf('databaseUrl') },
+    telemetry: metrics.telemetry,
+  })
+  try {
+    const server = await startServer({ ...config, version: VERSION, logger, metrics, connections })
+    logger.info({ url: server.url, version: VERSION }, 'ready')
+    return { server, connections }
+  } catch (error) {
+    await connections.close()
+    throw error
+  }
+}
+
+export const stopCode = async (server: RunningServer): Promise<number> =>
+  (await server.stop()) === 'finished' ? EXIT.ok : EXIT.failed
+
+export const serve: Run = async ({ config, nameOf }, { print }) => {
+  const startedAt = performance.now()
+  const { server, connections } = await start(config as ServeConfig, nameOf)
+  const readyMs = Math.round(performance.now() - startedAt)
+  const { url } = server
+  if (config.json) print(JSON.stringify({ event: 'ready', url, version: VERSION, readyMs }))
+  else {
+    print(
+      `Holdfast ${VERSION} on ${url}, Redis at ${connections.redis.address}, Postgres at ${connections.postgres.address}`,
+    )
+    print(`ready in ${(readyMs / 1000).toFixed(1)} s`)
+  }
+  await untilSignal()
+  return stopCode(server)
+}

@@ -1,0 +1,194 @@
+/**
+ * The one table of what can be configured: flag, environment variable, default, what is allowed. Parsing, `--help` and
+ * `docs/reference/configuration.md` come from here. A flag wins over the environment, the environment over the default.
+ */
+export type CommandName = 'dev' | 'serve' | 'migrate'
+
+export interface Option<T> {
+  /** On the command line, without the dashes. */
+  flag: string
+  variable?: string
+  /** What stands for the value in the help; a flag without it takes no value. */
+  hint?: string
+  text: string
+  commands: readonly CommandName[]
+  default?: T
+  /** A default of its own for some commands. */
+  defaultOf?: Partial<Record<CommandName, T>>
+  /** The commands that don't start without it. */
+  required?: readonly CommandName[]
+  /** Completes "expected …". */
+  expected: string
+  /** Its value holds a password: it is never repeated in a message. */
+  secret?: boolean
+  /** `undefined`: not allowed. */
+  parse(text: string): T | undefined
+}
+
+const integer =
+  (min: number, max: number) =>
+  (text: string): number | undefined => {
+    const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
+    return value >= min && value <= max ? value : undefined
+  }
+
+const oneOf =
+  <T extends string>(...values: readonly T[]) =>
+  (text: string): T | undefined =>
+    values.find((value) => value === text)
+
+const boolean = (text: string): boolean | undefined =>
+  ({ true: true, '1': true, false: false, '0': false })[text.toLowerCase()]
+
+const url =
+  (...protocols: readonly string[]) =>
+  (text: string): string | undefined =>
+    URL.canParse(text) && protocols.includes(new URL(text).protocol) ? text : undefined
+
+const nonEmpty = (text: string): string | undefined => (text.length > 0 ? text : undefined)
+
+/** Keeps each option's own type, so that `Config` below knows it. */
+const option = <T>(definition: Option<T>): Option<T> => definition
+
+const SERVERS = ['dev', 'serve'] as const
+const ALL = ['dev', 'serve', 'migrate'] as const
+
+export const OPTIONS = {
+  port: option({
+    flag: 'port',
+    variable: 'HOLDFAST_PORT',
+    hint: 'number',
+    text: 'Where the server listens. 0 takes any free port',
+    commands: SERVERS,
+    default: 4020,
+    expected: 'a port from 0 to 65535',
+    parse: integer(0, 65_535),
+  }),
+  host: option({
+    flag: 'host',
+    variable: 'HOLDFAST_HOST',
+    hint: 'address',
+    text: 'The address to listen on. 0.0.0.0 lets other machines in',
+    commands: SERVERS,
+    default: '127.0.0.1',
+    expected: 'an address or a host name of this machine',
+    parse: nonEmpty,
+  }),
+  redisUrl: option<string>({
+    flag: 'redis-url',
+    variable: 'REDIS_URL',
+    hint: 'url',
+    text: 'The Redis to use. Better in the environment when it holds a password: flags can be seen by others',
+    commands: SERVERS,
+    required: ['serve'],
+    secret: true,
+    expected: 'a URL such as redis://127.0.0.1:6379 or rediss://user:password@host:6379/0',
+    parse: url('redis:', 'rediss:'),
+  }),
+  databaseUrl: option<string>({
+    flag: 'database-url',
+    variable: 'DATABASE_URL',
+    hint: 'url',
+    text: 'The Postgres to use. Better in the environment when it holds a password: flags can be seen by others',
+    commands: ALL,
+    required: ['serve', 'migrate'],
+    secret: true,
+    expected: 'a URL such as postgres://user:password@127.0.0.1:5432/database',
+    parse: url('postgres:', 'postgresql:'),
+  }),
+  schema: option({
+    flag: 'schema',
+    variable: 'HOLDFAST_SCHEMA',
+    hint: 'name',
+    text: 'The schema of the tables in Postgres',
+    commands: ALL,
+    default: 'holdfast',
+    expected: '1 to 63 of a-z, 0-9 and _, not public and not beginning with pg_',
+    parse: (text) => (/^(?!pg_|public$|information_schema$)[a-z_][a-z0-9_]{0,62}$/.test(text) ? text : undefined),
+  }),
+  dataDir: option({
+    flag: 'data-dir',
+    variable: 'HOLDFAST_DATA_DIR',
+    hint: 'folder',
+    text: 'Where the private Redis and Postgres keep their data',
+    commands: ['dev'],
+    default: '.holdfast',
+    expected: 'a folder',
+    parse: nonEmpty,
+  }),
+  migrate: option({
+    flag: 'migrate',
+    variable: 'HOLDFAST_MIGRATE',
+    text: 'Bring the database to the version of this Holdfast before starting. Without it an older one is refused',
+    commands: ['serve'],
+    default: false,
+    expected: 'true or false',
+    parse: boolean,
+  }),
+  redisConnections: option({
+    flag: 'redis-connections',
+    variable: 'HOLDFAST_REDIS_CONNECTIONS',
+    hint: 'number',
+    text: 'Connections of this process to Redis (in a Cluster: to each node). One, pipelined, keeps Redis busy',
+    commands: SERVERS,
+    default: 1,
+    expected: 'a whole number from 1 to 64',
+    parse: integer(1, 64),
+  }),
+  databaseConnections: option({
+    flag: 'database-connections',
+    variable: 'HOLDFAST_DATABASE_CONNECTIONS',
+    hint: 'number',
+    text: 'The most connections of this process to Postgres',
+    commands: SERVERS,
+    default: 10,
+    expected: 'a whole number from 1 to 1000',
+    parse: integer(1, 1000),
+  }),
+  healthTimeoutMs: option({
+    flag: 'health-timeout-ms',
+    variable: 'HOLDFAST_HEALTH_TIMEOUT_MS',
+    hint: 'ms',
+    text: 'How long GET /health/ready waits for Redis and Postgres before it says they are away',
+    commands: SERVERS,
+    default: 1_000,
+    expected: 'milliseconds from 10 to 60000',
+    parse: integer(10, 60_000),
+  }),
+  shutdownTimeoutMs: option({
+    flag: 'shutdown-timeout-ms',
+    variable: 'HOLDFAST_SHUTDOWN_TIMEOUT_MS',
+    hint: 'ms',
+    text: 'How long a stop waits for requests in flight before it cuts them',
+    commands: SERVERS,
+    default: 10_000,
+    expected: 'milliseconds from 0 to 600000',
+    parse: integer(0, 600_000),
+  }),
+  logLevel: option({
+    flag: 'log-level',
+    variable: 'HOLDFAST_LOG_LEVEL',
+    hint: 'level',
+    text: 'The least important lines to log, as JSON on standard error',
+    commands: SERVERS,
+    default: 'info',
+    defaultOf: { dev: 'warn' },
+    expected: 'one of trace, debug, info, warn, error, silent',
+    parse: oneOf('trace', 'debug', 'info', 'warn', 'error', 'silent'),
+  }),
+  json: option({
+    flag: 'json',
+    text: 'Answer on standard output with one line of JSON',
+    commands: ALL,
+    default: false,
+    expected: 'no value',
+    parse: boolean,
+  }),
+} as const satisfies Record<string, Option<never> | Option<string> | Option<number> | Option<boolean>>
+
+export type OptionName = keyof typeof OPTIONS
+
+type ValueOf<O> = O extends Option<infer T> ? T : never
+
+/** Every option; those that a command does not have, or that have no default, are `undefined`. */
+export type Config = { readonly [Name in OptionName]: ValueOf<(typeof OPTIONS)[Name]> | undefined }

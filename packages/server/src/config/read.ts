@@ -1,0 +1,49 @@
+import { type CommandName, type Config, OPTIONS, type Option, type OptionName } from './options.js'
+
+/** The configuration is wrong. The message names the variable or flag: the person at the terminal needs no stack. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError'
+}
+
+export interface ReadConfig {
+  config: Config
+  /** How to name an option in a message: by the flag or variable that it came from, or could come from. */
+  nameOf(option: OptionName): string
+}
+
+export type Flags = Readonly<Record<string, string | boolean | undefined>>
+
+const optionsOf = (command: CommandName) =>
+  (Object.entries(OPTIONS) as [OptionName, Option<unknown>][]).filter(([, option]) => option.commands.includes(command))
+
+/** Reads all of it at once, so that one start tells every mistake. */
+export function readConfig(command: CommandName, flags: Flags, environment: NodeJS.ProcessEnv): ReadConfig {
+  const values: Partial<Record<OptionName, unknown>> = {}
+  const names: Partial<Record<OptionName, string>> = {}
+  const mistakes: string[] = []
+
+  for (const [name, option] of optionsOf(command)) {
+    const given = givenValue(option, flags, environment)
+    names[name] = given?.name ?? option.variable ?? `--${option.flag}`
+    if (given === undefined) {
+      values[name] = option.defaultOf?.[command] ?? option.default
+      if (option.required?.includes(command)) mistakes.push(`${names[name]}: expected ${option.expected}, got nothing`)
+      continue
+    }
+    values[name] = option.parse(given.text)
+    if (values[name] !== undefined) continue
+    // A URL that can't be read may hold its password anywhere.
+    const got = option.secret ? 'something else' : JSON.stringify(given.text)
+    mistakes.push(`${given.name}: expected ${option.expected}, got ${got}`)
+  }
+  if (mistakes.length > 0) throw new ConfigError(mistakes.join('\n'))
+  return { config: values as Config, nameOf: (name) => names[name] ?? name }
+}
+
+function givenValue(option: Option<unknown>, flags: Flags, environment: NodeJS.ProcessEnv) {
+  const flag = flags[option.flag]
+  if (flag !== undefined) return { name: `--${option.flag}`, text: String(flag) }
+  // An empty variable is how shells and compose files say "not set".
+  const text = option.variable === undefined ? undefined : environment[option.variable]
+  return text ? { name: option.variable as string, text } : undefined
+}

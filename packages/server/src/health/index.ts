@@ -1,0 +1,1 @@
+export { type Check, type CheckResult, Readiness, type ReadinessReport } from './readiness.js'

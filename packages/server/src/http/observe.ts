@@ -1,0 +1,43 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { ServerTelemetry } from '../metrics/index.js'
+
+const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
+
+/** The pattern, such as `/v1/wallets/:id`: the path itself names wallets. */
+const routeOf = (request: FastifyRequest) => request.routeOptions.url ?? 'none'
+
+/** One measurement and one line of log a request, both free of what callers sent. */
+export function observeRequests(app: FastifyInstance, telemetry: ServerTelemetry): void {
+  let inFlight = 0
+  const takeBack = telemetry.gauge('http_requests_in_flight', () => inFlight)
+  app.addHook('onClose', async () => takeBack())
+
+  const arrived = new WeakSet<FastifyRequest>()
+  app.addHook('onRequest', async (request) => {
+    arrived.add(request)
+    inFlight += 1
+  })
+  // A request ends once: answered, or given up by its caller.
+  const ended = (request: FastifyRequest) => {
+    if (arrived.delete(request)) inFlight -= 1
+  }
+  app.addHook('onRequestAbort', async (request) => {
+    ended(request)
+    request.log.info({ method: request.method, route: routeOf(request) }, 'request_aborted')
+  })
+  app.addHook('onResponse', async (request, reply) => {
+    ended(request)
+    const { method } = request
+    const route = routeOf(request)
+    const durationMs = reply.elapsedTime
+    telemetry.observe('http_request_duration_seconds', durationMs / 1000, {
+      method: METHODS.has(method) ? method : 'other',
+      route,
+      status: `${Math.floor(reply.statusCode / 100)}xx`,
+    })
+    const line = { method, route, status: reply.statusCode, durationMs: Math.round(durationMs) }
+    // Probes come every few seconds for ever: they would be most of the log.
+    const probe = route.startsWith('/health') || route === '/metrics'
+    request.log[probe ? 'debug' : 'info'](line, 'request')
+  })
+}

@@ -1,0 +1,79 @@
+import type { AddressInfo } from 'node:net'
+import type { FastifyInstance } from 'fastify'
+import type { Logger } from 'pino'
+import { createApp } from '../app.js'
+import { Readiness } from '../health/index.js'
+import type { Metrics } from '../metrics/index.js'
+import { type Connections, StartError } from './connections.js'
+
+export interface ServerSettings {
+  host: string
+  port: number
+  healthTimeoutMs: number
+  shutdownTimeoutMs: number
+  version: string
+  logger: Logger
+  metrics: Metrics
+  connections: Connections
+}
+
+export interface RunningServer {
+  /** Where it can be reached, such as `http://127.0.0.1:4020`. */
+  url: string
+  /** Finishes what is in flight, then closes the connections. `cut`: time was up before all of it was answered. */
+  stop(): Promise<'finished' | 'cut'>
+}
+
+export async function startServer(settings: ServerSettings): Promise<RunningServer> {
+  const { connections, logger, metrics, version } = settings
+  const readiness = new Readiness(
+    { redis: () => connections.redis.ping(), postgres: () => connections.postgres.ping() },
+    { timeoutMs: settings.healthTimeoutMs, telemetry: metrics.telemetry },
+  )
+  const app = await createApp({ logger, metrics, readiness, version })
+  await listen(app, settings)
+  const stop = async () => {
+    readiness.stop()
+    const outcome = await closeWithin(app, settings.shutdownTimeoutMs)
+    await connections.close()
+    return outcome
+  }
+  return { url: urlOf(app.server.address() as AddressInfo), stop }
+}
+
+async function listen(app: FastifyInstance, { host, port }: ServerSettings): Promise<void> {
+  try {
+    await app.listen({ host, port, listenTextResolver: () => 'listening' })
+  } catch (error) {
+    await app.close()
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EADDRINUSE') {
+      throw new StartError(`Port ${port} of ${host} is taken: choose another with --port or HOLDFAST_PORT`)
+    }
+    if (code === 'EACCES') {
+      throw new StartError(`Port ${port} of ${host} is not for this user: choose another with --port or HOLDFAST_PORT`)
+    }
+    if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
+      throw new StartError(`${host} is no address of this machine: choose another with --host or HOLDFAST_HOST`)
+    }
+    throw error
+  }
+}
+
+/** Waits for what is in flight, and cuts it when the time is up: a stop must end. */
+async function closeWithin(app: FastifyInstance, timeoutMs: number): Promise<'finished' | 'cut'> {
+  let outcome: 'finished' | 'cut' = 'finished'
+  const timer = setTimeout(() => {
+    outcome = 'cut'
+    app.server.closeAllConnections()
+  }, timeoutMs)
+  await app.close()
+  clearTimeout(timer)
+  return outcome
+}
+
+function urlOf({ address, family, port }: AddressInfo): string {
+  // What listens everywhere is reached at home.
+  const host = address === '0.0.0.0' || address === '::' ? '127.0.0.1' : family === 'IPv6' ? `[${address}]` : address
+  return `http://${host}:${port}`
+}

@@ -1,0 +1,60 @@
+import { createHmac, randomBytes } from 'node:crypto'
+
+/**
+ * What never reaches a log, whoever writes the line. Secrets are replaced; what identifies a person or a piece of business
+ * (a wallet, a user, an idempotency key) becomes a pseudonym: the same within one process, so that lines can be put together,
+ * and worth nothing outside it.
+ */
+const SECRET =
+  /^(authorization|cookie|set-cookie|proxy-authorization|x-api-key)$|password|secret|token|apikey|credential/i
+const PERSONAL = /^(wallet|user|client|checkout|key|idempotency-?key|(wallet|user|client)_?id|email|metadata|body)$/i
+/** A path without its query; routes are logged by pattern, so what is in here came from elsewhere. */
+const LOCATION = /^(url|originalurl|path|referer)$/i
+
+/** scheme://user:password@ */
+const URL_CREDENTIALS = /([a-z][a-z0-9+.-]*:\/\/)[^\s/@]*@/gi
+const URL_QUERY = /([a-z][a-z0-9+.-]*:\/\/[^\s?#"']+)\?[^\s"']*/gi
+const BEARER = /\b(bearer|basic)\s+[\w.~+/=-]+/gi
+const API_KEY = /\bhf_\w+/g
+
+const DEPTH_MAX = 6
+const processKey = randomBytes(32)
+
+export const pseudonym = (value: string): string =>
+  `~${createHmac('sha256', processKey).update(value).digest('base64url').slice(0, 12)}`
+
+export const redactText = (text: string): string =>
+  text
+    .replace(URL_CREDENTIALS, '$1[redacted]@')
+    .replace(URL_QUERY, '$1?[redacted]')
+    .replace(BEARER, '$1 [redacted]')
+    .replace(API_KEY, 'hf_[redacted]')
+
+export function redact(value: unknown, depth = 0): unknown {
+  if (typeof value === 'string') return redactText(value)
+  if (typeof value !== 'object' || value === null) return value
+  if (depth === DEPTH_MAX) return '[deep]'
+  if (value instanceof Error) return redactError(value)
+  if (value instanceof Date) return value
+  if (ArrayBuffer.isView(value)) return '[bytes]'
+  if (Array.isArray(value)) return value.map((item) => redact(item, depth + 1))
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, redactMember(name, item, depth)]))
+}
+
+function redactMember(name: string, value: unknown, depth: number): unknown {
+  if (value === undefined || value === null) return value
+  if (SECRET.test(name)) return '[redacted]'
+  if (PERSONAL.test(name)) return pseudonym(typeof value === 'string' ? value : JSON.stringify(value))
+  if (LOCATION.test(name) && typeof value === 'string') return redactText(value).replace(/\?.*$/s, '?[redacted]')
+  return redact(value, depth + 1)
+}
+
+/** Never the `cause`: what servers and clients say in there quotes values and arguments. */
+function redactError(error: Error & { code?: unknown }): Record<string, unknown> {
+  return {
+    type: error.name,
+    ...(typeof error.code === 'string' && { code: error.code }),
+    message: redactText(error.message),
+    stack: redactText(error.stack ?? ''),
+  }
+}

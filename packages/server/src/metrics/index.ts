@@ -1,0 +1,2 @@
+export { HTTP_METRICS } from './http.js'
+export { createMetrics, type Metrics, type ServerTelemetry } from './registry.js'
