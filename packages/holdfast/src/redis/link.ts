@@ -26,6 +26,7 @@ export class Link {
   readonly #address: string
   readonly #telemetry: Telemetry
   #failures = 0
+  #attemptError: string | undefined
   #lastError = 'no answer'
   #wasReady = false
   #closed = false
@@ -37,10 +38,12 @@ export class Link {
     this.#telemetry = telemetry
     this.client = createClient(from, { ...settings, failed: () => this.#failed() })
     this.client.on('ready', () => this.#becameReady())
-    // Three events of ioredis, one meaning; the last words before a failed attempt are the ones to show.
+    // Three events of ioredis, one meaning; the first error of an attempt is the cause, the others follow from it.
     for (const event of ['error', 'sentinelError', 'node error']) {
       this.client.on(event, (error: Error & { code?: string }) => {
-        this.#lastError = error.message || error.code || 'no answer'
+        // Comes after the attempt, and only repeats what `sentinelError` told.
+        if (error.message.startsWith('All sentinels are unreachable')) return
+        this.#attemptError ??= error.message || error.code
       })
     }
     this.client.on('end', () => this.#ended())
@@ -97,12 +100,15 @@ export class Link {
     if (this.#failures > RETRIES_MAX) this.#telemetry.log?.('info', 'redis_back', { address: this.#address })
     this.#wasReady = true
     this.#failures = 0
+    this.#attemptError = undefined
     this.#waiting?.resolve()
     this.#waiting = undefined
   }
 
   #failed(): number {
     this.#failures += 1
+    this.#lastError = this.#attemptError ?? this.#lastError
+    this.#attemptError = undefined
     if (this.#failures === RETRIES_MAX + 1) {
       this.#telemetry.log?.('warn', 'redis_away', { address: this.#address, reason: this.#lastError })
     }

@@ -108,6 +108,15 @@ describe.each(Object.entries(TOPOLOGIES))('on %s', (name, start) => {
     await expect.poll(() => outcomeOf(runner.run(countNever, [key], [])), { timeout: 5_000 }).toBe('ok')
   })
 
+  it('leaves a connection that fell silent for a new one', async () => {
+    const { runner } = await connect({ commandTimeoutMs: 300 })
+    const key = freshKey()
+    await runner.run(countNever, [key], [])
+    for (const proxy of redis.proxies) proxy.freeze()
+    expect(await outcomeOf(runner.run(countNever, [key], []))).toBe('unknown')
+    await expect.poll(() => outcomeOf(runner.run(countNever, [key], [])), { timeout: 5_000 }).toBe('ok')
+  })
+
   it('waits for a connection, and never runs what it gave up meanwhile', async () => {
     const { runner } = await connect({ commandTimeoutMs: 300 })
     const key = freshKey()

@@ -8,7 +8,9 @@ export interface FaultyProxy {
   cutReplyTo(command: string): Promise<void>
   /** Connections stay open, and are accepted, but nothing passes until `behave`. */
   hold(): void
-  /** No more faults. */
+  /** What is connected now never hears anything again, as when a host vanishes. New connections work. */
+  freeze(): void
+  /** No more faults for new connections and those held. */
   behave(): void
   /** Cuts all connections. */
   cut(): void
@@ -17,6 +19,7 @@ export interface FaultyProxy {
 
 export async function startProxy(targetPort: number): Promise<FaultyProxy> {
   const sockets = new Set<Socket>()
+  const frozen = new WeakSet<Socket>()
   let cutting: { command: string; done: () => void } | undefined
   let held: (() => void)[] | undefined
 
@@ -24,6 +27,7 @@ export async function startProxy(targetPort: number): Promise<FaultyProxy> {
     for (const socket of sockets) socket.destroy()
   }
   const pass = (to: Socket, data: Buffer) => {
+    if (frozen.has(to)) return
     if (held === undefined) to.write(data)
     else held.push(() => to.write(data))
   }
@@ -63,6 +67,9 @@ export async function startProxy(targetPort: number): Promise<FaultyProxy> {
       }),
     hold() {
       held ??= []
+    },
+    freeze() {
+      for (const socket of sockets) frozen.add(socket)
     },
     behave() {
       cutting = undefined

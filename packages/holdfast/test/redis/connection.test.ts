@@ -1,0 +1,193 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import { inspect } from 'node:util'
+import { startRedis } from '@holdfast/services'
+import { Redis } from 'ioredis'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { type ConnectionOptions, RedisConnection, type RedisTarget } from '../../src/redis/index.js'
+import type { Telemetry } from '../../src/telemetry/index.js'
+
+function open(target: RedisTarget, options: ConnectionOptions = {}): RedisConnection {
+  const connection = new RedisConnection(target, options)
+  onTestFinished(() => connection.close())
+  return connection
+}
+
+/** A port that nobody listens on, and that nobody gets while the test runs. */
+async function closedPort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+async function failureOf(promise: Promise<unknown>): Promise<Error> {
+  return promise.then(
+    () => {
+      throw new Error('expected a rejection')
+    },
+    (error: Error) => error,
+  )
+}
+
+describe('when nobody listens', () => {
+  it('tries four times, then says where and why, without credentials', async () => {
+    const port = await closedPort()
+    const connection = open(`redis://alice:s3cret@127.0.0.1:${port}/2`)
+    const startedAt = performance.now()
+    const error = await failureOf(connection.ready())
+    expect(error).toMatchObject({ code: 'unavailable', outcome: 'not_executed', retryable: true })
+    expect(error.message).toBe(
+      `Redis at 127.0.0.1:${port} is away: connect ECONNREFUSED 127.0.0.1:${port} (tried 4 times; still trying)`,
+    )
+    expect(inspect(error)).not.toContain('s3cret')
+    // Three waits of 50, 100 and 200 ms, each at least half as long.
+    expect(performance.now() - startedAt).toBeGreaterThan(174)
+    expect(performance.now() - startedAt).toBeLessThan(2_000)
+    // From now on at once.
+    const againAt = performance.now()
+    await failureOf(connection.ready())
+    expect(performance.now() - againAt).toBeLessThan(50)
+  })
+
+  it('names the sentinels', async () => {
+    const port = await closedPort()
+    const connection = open({ sentinels: [{ host: '127.0.0.1', port }], name: 'main', sentinelPassword: 's3cret' })
+    await expect(connection.ready()).rejects.toThrow(
+      new RegExp(
+        `^Redis at sentinel master main \\(127.0.0.1:${port}\\) is away: failed to connect to sentinel 127.0.0.1:${port} because`,
+      ),
+    )
+  })
+
+  it('names the nodes of a Cluster', async () => {
+    const port = await closedPort()
+    const connection = open({ cluster: [`redis://:s3cret@127.0.0.1:${port}`, { host: '127.0.0.1', port }] })
+    await expect(connection.ready()).rejects.toThrow(
+      new RegExp(`^Redis at cluster 127.0.0.1:${port}, 127.0.0.1:${port} is away: `),
+    )
+  })
+
+  it('finds the server when it comes, and tells both', async () => {
+    const server = await startRedis({ source: 'installed' })
+    onTestFinished(() => server.stop())
+    await server.kill()
+    const logs: unknown[] = []
+    const connection = open(server.url, { telemetry: { log: (level, event) => logs.push([level, event]) } })
+    await failureOf(connection.ready())
+    expect(logs).toEqual([['warn', 'redis_away']])
+    await server.restart()
+    await expect.poll(() => connection.take()?.status, { timeout: 5_000 }).toBe('ready')
+    await connection.ping()
+    expect(logs).toEqual([
+      ['warn', 'redis_away'],
+      ['info', 'redis_back'],
+    ])
+  })
+})
+
+describe('a server that', () => {
+  it('wants another password is named without the one that was tried', async () => {
+    const server = await startRedis({ source: 'installed' })
+    onTestFinished(() => server.stop())
+    const owner = new Redis(server.url)
+    await owner.config('SET', 'requirepass', 'right')
+    owner.disconnect()
+    const error = await failureOf(open(`redis://:wr0ng@127.0.0.1:${server.port}`).ready())
+    expect(error.message).toContain('WRONGPASS')
+    expect(inspect(error)).not.toContain('wr0ng')
+    await open(`redis://:right@127.0.0.1:${server.port}`).ping()
+  })
+
+  it('accepts connections and says nothing is given up in time', async () => {
+    const server = createServer(() => {}).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    onTestFinished(() => void server.close())
+    const { port } = server.address() as AddressInfo
+    const connection = open({ host: '127.0.0.1', port }, { commandTimeoutMs: 100 })
+    await expect(connection.ready()).rejects.toThrow(/is away: (Command timed out|Socket timeout)/)
+  })
+
+  it('is reached by rediss:// gets a TLS handshake', async () => {
+    const firstByte = new Promise<number | undefined>((resolve) => {
+      const server = createServer((socket) => {
+        socket.on('error', () => {})
+        socket.once('data', (data) => {
+          resolve(data[0])
+          socket.destroy()
+        })
+      }).listen(0, '127.0.0.1', () => {
+        open(`rediss://127.0.0.1:${(server.address() as AddressInfo).port}`)
+      })
+      onTestFinished(() => void server.close())
+    })
+    const TLS_HANDSHAKE = 0x16
+    expect(await firstByte).toBe(TLS_HANDSHAKE)
+  })
+})
+
+describe('bad input', () => {
+  it.each([
+    ['no URL', 'localhost:6379', /expected a URL like redis:/],
+    ['another protocol', 'http://s3cret@localhost', /expected a URL like redis:/],
+    ['nothing', undefined, /expected a URL, options or an ioredis client, got undefined/],
+    ['a Cluster without nodes', { cluster: [] }, /redis.cluster: expected at least one node, got none/],
+    ['a client of another make', { duplicate() {} }, /expected a client of the ioredis that holdfast uses/],
+  ])('%s', (_, target, message) => {
+    const attempt = () => new RedisConnection(target as RedisTarget)
+    expect(attempt).toThrow(message)
+    expect(attempt).toThrow(expect.objectContaining({ code: 'invalid_argument' }) as Error)
+    expect(attempt).not.toThrow(/s3cret/)
+  })
+
+  it.each([
+    ['connections', 0],
+    ['connections', 65],
+    ['commandTimeoutMs', 1.5],
+    ['commandTimeoutMs', Number.NaN],
+    ['connectTimeoutMs', -1],
+  ])('%s: %d', (name, value) => {
+    expect(() => new RedisConnection('redis://127.0.0.1', { [name]: value })).toThrow(
+      `redis ${name}: expected an integer from 1 to`,
+    )
+  })
+})
+
+it('counts its connections by state, and what is made anew', async () => {
+  const server = await startRedis({ source: 'installed' })
+  onTestFinished(() => server.stop())
+  const gauges = new Map<string, () => number>()
+  let reconnects = 0
+  const telemetry: Telemetry = {
+    gauge(_, read, labels) {
+      const state = labels?.state as string
+      gauges.set(state, read)
+      return () => gauges.delete(state)
+    },
+    count: (metric) => {
+      if (metric === 'redis_reconnects_total') reconnects += 1
+    },
+  }
+  const states = () => Object.fromEntries([...gauges].map(([state, read]) => [state, read()]))
+  const connection = open(server.url, { connections: 2, telemetry })
+  expect(states()).toEqual({ connecting: 2, ready: 0, away: 0, closed: 0 })
+  await expect.poll(states).toEqual({ connecting: 0, ready: 2, away: 0, closed: 0 })
+  expect(reconnects).toBe(0)
+  await server.kill()
+  await expect.poll(states).toEqual({ connecting: 0, ready: 0, away: 2, closed: 0 })
+  await server.restart()
+  await expect.poll(states, { timeout: 5_000 }).toEqual({ connecting: 0, ready: 2, away: 0, closed: 0 })
+  expect(reconnects).toBe(2)
+  await connection.close()
+  expect(gauges.size).toBe(0)
+})
+
+it('leaves no socket and no timer behind that keeps a process alive', async () => {
+  const port = await closedPort()
+  const before = process.getActiveResourcesInfo().length
+  const connection = new RedisConnection(`redis://127.0.0.1:${port}`)
+  await failureOf(connection.ready())
+  await connection.close()
+  await expect.poll(() => process.getActiveResourcesInfo().length, { timeout: 2_000 }).toBeLessThanOrEqual(before)
+})

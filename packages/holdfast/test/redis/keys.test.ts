@@ -1,0 +1,111 @@
+import { createHmac } from 'node:crypto'
+import { Command } from 'ioredis'
+import { describe, expect, it } from 'vitest'
+import { Keys } from '../../src/redis/index.js'
+
+const secret = Buffer.from('0123456789abcdef0123456789abcdef')
+const make = (tenant = 'acme', shards = 64) => new Keys({ tenant, secret, shards })
+/** As the Cluster client computes it. */
+const slotOf = (key: string) => new Command('get', [key]).getSlot()
+
+describe('a ref', () => {
+  it('is the first half of an HMAC of tenant and id, and always the same', () => {
+    const expected = createHmac('sha256', secret).update('acme\0user_42').digest('hex').slice(0, 32)
+    const keys = make()
+    expect(keys.ref('user_42')).toBe(expected)
+    expect(keys.ref('user_42')).toBe(expected)
+    expect(make().ref('user_42')).toBe(expected)
+  })
+
+  it('differs by tenant, id and secret', () => {
+    const refs = [
+      make('acme').ref('ab'),
+      make('acme').ref('b'),
+      make('acmea').ref('b'),
+      new Keys({ tenant: 'acme', secret: Buffer.alloc(32), shards: 64 }).ref('ab'),
+    ]
+    expect(new Set(refs).size).toBe(4)
+  })
+
+  it('stays right when more wallets come by than are remembered', () => {
+    const keys = make()
+    const ids = Array.from({ length: 25_000 }, (_, n) => `wallet ${n}`)
+    const first = ids.map((id) => keys.ref(id))
+    expect(ids.map((id) => keys.ref(id))).toEqual(first)
+    expect(new Set(first).size).toBe(ids.length)
+  })
+})
+
+describe('keys', () => {
+  it('have the pinned form', () => {
+    const keys = make('acme', 64)
+    const ref = 'ffffffe10123456789abcdef01234567'
+    expect(keys.shard(ref)).toBe(0xffffffe1 % 64)
+    expect(keys.wallet(ref)).toBe(`hf:acme:{33}:wallet:v1:${ref}`)
+    expect(keys.lease(ref)).toBe(`hf:acme:{33}:lease:v1:${ref}`)
+    expect(keys.agenda(33)).toBe('hf:acme:{33}:agenda:v1:33')
+  })
+
+  it('of one shard lie in one slot of a Cluster, those of different shards in many', () => {
+    const keys = make('acme', 64)
+    const slots = new Map<number, Set<number>>()
+    for (let n = 0; n < 2_000; n += 1) {
+      const ref = keys.ref(`wallet ${n}`)
+      const shard = keys.shard(ref)
+      const seen = slots.get(shard) ?? new Set()
+      slots.set(shard, seen)
+      for (const key of [keys.wallet(ref), keys.lease(ref), keys.agenda(shard)]) seen.add(slotOf(key))
+    }
+    expect(slots.size).toBe(64)
+    expect([...slots.values()].every((seen) => seen.size === 1)).toBe(true)
+    // Three masters with a third of the slots each: all of them get their share of the shards.
+    const masters = [0, 0, 0]
+    for (const seen of slots.values()) {
+      const third = Math.floor(([...seen][0] as number) / (16_384 / 3))
+      masters[third] = (masters[third] as number) + 1
+    }
+    expect(Math.min(...masters)).toBeGreaterThanOrEqual(10)
+  })
+
+  it('of a wallet are spread evenly over the shards', () => {
+    const keys = make('acme', 16)
+    const counts = new Array<number>(16).fill(0)
+    for (let n = 0; n < 16_000; n += 1) {
+      const shard = keys.shard(keys.ref(`wallet ${n}`))
+      counts[shard] = (counts[shard] as number) + 1
+    }
+    expect(Math.min(...counts)).toBeGreaterThan(800)
+    expect(Math.max(...counts)).toBeLessThan(1_200)
+  })
+
+  it('never show the id of a wallet', () => {
+    const keys = make()
+    for (const id of ['maria.lopez@example.com', '+49 170 1234567', 'a', '日本', '{7}']) {
+      const ref = keys.ref(id)
+      expect(ref).toMatch(/^[0-9a-f]{32}$/)
+      for (const key of [keys.wallet(ref), keys.lease(ref)]) {
+        expect(key).toMatch(/^hf:acme:\{\d+\}:[a-z]+:v1:[0-9a-f]{32}$/)
+      }
+    }
+  })
+})
+
+describe('bad input', () => {
+  it.each(['', 'Acme', 'a b', 'a:b', 'a{b', 'ü', 'x'.repeat(65)])('tenant %j', (tenant) => {
+    expect(() => make(tenant)).toThrow(`tenant: expected 1 to 64 characters of a-z, 0-9, _ and -, got "${tenant}"`)
+  })
+
+  it.each([0, -1, 1.5, 16_385, Number.NaN])('%d shards', (shards) => {
+    expect(() => make('acme', shards)).toThrow(`shards: expected an integer from 1 to 16384, got ${shards}`)
+  })
+
+  it('a secret that is none', () => {
+    expect(() => new Keys({ tenant: 'acme', secret: Buffer.from('short'), shards: 1 })).toThrow(
+      'secret: expected at least 16 bytes',
+    )
+  })
+
+  it('a shard that does not exist', () => {
+    expect(() => make('acme', 4).agenda(4)).toThrow('expected a shard from 0 to 3, got 4')
+  })
+})
