@@ -1,6 +1,6 @@
-import { type PostgresHandle, startPostgres } from '@holdfast/services'
-import { checkServer, migrate, Postgres } from 'holdfast'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { checkServer, Postgres } from 'holdfast'
+import { describe, expect, it } from 'vitest'
+import { emptyDatabase } from '../../../../test/servers.js'
 import { judgeServer } from '../../src/postgres/check-server.js'
 
 const SOUND = {
@@ -33,15 +33,8 @@ describe('the judgement of a server', () => {
 })
 
 describe('on a real server', () => {
-  let server: PostgresHandle
-  beforeAll(async () => {
-    server = await startPostgres({ durable: false })
-  })
-  afterAll(() => server?.stop())
-
   it('sees what the server was started with, and that our own commits are synchronous all the same', async () => {
-    const postgres = new Postgres(server.url)
-    await migrate(postgres)
+    const postgres = new Postgres(await emptyDatabase())
     const findings = await checkServer(postgres)
     expect(findings.map(({ setting }) => setting)).toEqual(['fsync', 'full_page_writes'])
     await postgres.close()

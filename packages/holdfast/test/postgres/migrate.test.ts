@@ -1,28 +1,8 @@
-import { type PostgresHandle, startPostgres } from '@holdfast/services'
 import { checkMigrated, migrate, Postgres, readSettings } from 'holdfast'
 import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
+import { emptyDatabase } from '../../../../test/servers.js'
 import { MIGRATIONS } from '../../src/postgres/migrations.generated.js'
-
-let server: PostgresHandle
-let admin: pg.Client
-let databases = 0
-
-beforeAll(async () => {
-  server = await startPostgres({ durable: false })
-  admin = new pg.Client(server.url)
-  await admin.connect()
-})
-afterAll(async () => {
-  await admin?.end()
-  await server?.stop()
-})
-
-async function emptyDatabase(): Promise<string> {
-  const name = `migrate_${++databases}`
-  await admin.query(`CREATE DATABASE ${name}`)
-  return server.url.replace(/\/holdfast$/, `/${name}`)
-}
 
 async function rowsOf(url: string, sql: string): Promise<unknown[]> {
   const client = new pg.Client(url)
@@ -129,9 +109,9 @@ describe('migrate', () => {
 
   it('works for a user who owns the schema and may not create one', async () => {
     const url = await emptyDatabase()
-    await admin.query('CREATE ROLE tenant_app LOGIN')
-    await rowsOf(url, 'CREATE SCHEMA holdfast AUTHORIZATION tenant_app')
-    const postgres = new Postgres(url.replace('holdfast@', 'tenant_app@'))
+    await rowsOf(url, "CREATE ROLE schema_owner LOGIN PASSWORD 'secret'")
+    await rowsOf(url, 'CREATE SCHEMA holdfast AUTHORIZATION schema_owner')
+    const postgres = new Postgres(Object.assign(new URL(url), { username: 'schema_owner', password: 'secret' }).href)
     expect(await migrate(postgres)).toMatchObject({ from: 0, to: LAST })
     await postgres.close()
   })

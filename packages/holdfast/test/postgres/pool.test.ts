@@ -1,16 +1,12 @@
-import { type PostgresHandle, startPostgres } from '@holdfast/services'
-import { migrate, Postgres, type Telemetry } from 'holdfast'
+import { Postgres, type Telemetry } from 'holdfast'
 import pg from 'pg'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { freshDatabase } from '../../../../test/servers.js'
 
-let server: PostgresHandle
+let url: string
 beforeAll(async () => {
-  server = await startPostgres({ durable: false })
-  const postgres = new Postgres(server.url)
-  await migrate(postgres)
-  await postgres.close()
+  url = await freshDatabase()
 })
-afterAll(() => server?.stop())
 
 const SHOW = `SELECT name, setting FROM pg_settings WHERE name IN ('search_path', 'synchronous_commit',
   'default_transaction_isolation', 'transaction_isolation', 'lock_timeout', 'statement_timeout',
@@ -34,13 +30,15 @@ const STATEMENT_SETTINGS = {
 }
 
 describe('a pool of our own', () => {
-  it('sets every connection explicitly, whatever the role says', async () => {
-    const admin = new pg.Client(server.url)
+  it('sets every connection explicitly, whatever the database says', async () => {
+    const admin = new pg.Client(url)
     await admin.connect()
-    await admin.query(`ALTER ROLE holdfast SET synchronous_commit = off;
-      ALTER ROLE holdfast SET default_transaction_isolation = 'serializable';
-      ALTER ROLE holdfast SET default_transaction_read_only = on`)
-    const postgres = new Postgres(server.url)
+    const database = new URL(url).pathname.slice(1)
+    const set = (setting: string) => admin.query(`ALTER DATABASE ${database} SET ${setting}`)
+    await set('synchronous_commit = off')
+    await set("default_transaction_isolation = 'serializable'")
+    await set('default_transaction_read_only = on')
+    const postgres = new Postgres(url)
     try {
       expect(await settingsInside(postgres)).toEqual({
         ...STATEMENT_SETTINGS,
@@ -50,13 +48,13 @@ describe('a pool of our own', () => {
       await postgres.transaction((tx) => tx.execute('write', 'CREATE TEMPORARY TABLE proof_of_write ()'))
     } finally {
       await postgres.close()
-      await admin.query('SET default_transaction_read_only = off; ALTER ROLE holdfast RESET ALL')
+      await admin.query(`ALTER DATABASE ${database} RESET ALL`)
       await admin.end()
     }
   })
 
   it('takes the settings it is given', async () => {
-    const postgres = new Postgres(server.url, {
+    const postgres = new Postgres(url, {
       schema: 'elsewhere',
       synchronousCommit: 'remote_apply',
       statementTimeoutMs: 111,
@@ -74,7 +72,7 @@ describe('a pool of our own', () => {
   })
 
   it('prepares a named statement once a connection', async () => {
-    const postgres = new Postgres(server.url, { maxConnections: 1 })
+    const postgres = new Postgres(url, { maxConnections: 1 })
     await postgres.query('readSettings', [])
     await postgres.query('readSettings', [])
     const prepared = await postgres.transaction((tx) =>
@@ -87,7 +85,7 @@ describe('a pool of our own', () => {
   it('keeps types of its own: a bigint is a string, a timestamp a Date, bytes a Buffer', async () => {
     const parser = pg.types.getTypeParser(pg.types.builtins.INT8)
     pg.types.setTypeParser(pg.types.builtins.INT8, Number)
-    const postgres = new Postgres(server.url)
+    const postgres = new Postgres(url)
     const [row] = await postgres.transaction((tx) =>
       tx.execute(
         'types',
@@ -113,7 +111,7 @@ describe('a pool of our own', () => {
   })
 
   it('refuses calls once it is closed, and can be closed twice', async () => {
-    const postgres = new Postgres(server.url)
+    const postgres = new Postgres(url)
     await Promise.all([postgres.close(), postgres.close()])
     await expect(postgres.query('readSettings', [])).rejects.toMatchObject({ code: 'unavailable' })
   })
@@ -121,7 +119,7 @@ describe('a pool of our own', () => {
 
 describe('a pool that was brought', () => {
   it('runs under the same settings and leaves nothing behind on its connections', async () => {
-    const pool = new pg.Pool({ connectionString: server.url, max: 1, application_name: 'shop' })
+    const pool = new pg.Pool({ connectionString: url, max: 1, application_name: 'shop' })
     await pool.query("SET statement_timeout = '7min'; SET search_path = public; SET synchronous_commit = local")
     const before = asMap((await pool.query(SHOW)).rows)
     const postgres = new Postgres(pool)
@@ -137,7 +135,7 @@ describe('a pool that was brought', () => {
   })
 
   it('is never closed, and gets no listener that stays', async () => {
-    const pool = new pg.Pool({ connectionString: server.url, max: 1 })
+    const pool = new pg.Pool({ connectionString: url, max: 1 })
     const postgres = new Postgres(pool)
     await postgres.query('readSettings', [])
     const client = await pool.connect()
@@ -149,7 +147,7 @@ describe('a pool that was brought', () => {
   })
 
   it('is not waited for without end when all its connections are out, and gets back what comes late', async () => {
-    const pool = new pg.Pool({ connectionString: server.url, max: 1 })
+    const pool = new pg.Pool({ connectionString: url, max: 1 })
     const client = await pool.connect()
     const postgres = new Postgres(pool, { connectTimeoutMs: 50 })
     await expect(postgres.query('readSettings', [])).rejects.toMatchObject({ outcome: 'not_executed' })
@@ -175,7 +173,7 @@ describe('what it tells', () => {
         return () => gauges.delete(id)
       },
     }
-    const postgres = new Postgres(server.url, { telemetry })
+    const postgres = new Postgres(url, { telemetry })
     await postgres.query('readSettings', [])
     await expect(postgres.transaction((tx) => tx.execute('broken', 'SELEC'))).rejects.toMatchObject({
       outcome: 'refused',
@@ -202,16 +200,16 @@ describe('what it refuses before any I/O', () => {
   it.each(['', 'Holdfast', 'pg_mine', 'public', 'a-b', 'x"; DROP TABLE wallets; --', 'x'.repeat(64)])(
     'the schema %j',
     (schema) => {
-      expect(() => new Postgres(server.url, { schema })).toThrow(/^schema: expected .*, got /)
+      expect(() => new Postgres(url, { schema })).toThrow(/^schema: expected .*, got /)
     },
   )
 
   it.each([0, -1, 1.5, Number.NaN, 1e9])('a timeout of %d', (lockTimeoutMs) => {
-    expect(() => new Postgres(server.url, { lockTimeoutMs })).toThrow(/^lockTimeoutMs: expected .*, got /)
+    expect(() => new Postgres(url, { lockTimeoutMs })).toThrow(/^lockTimeoutMs: expected .*, got /)
   })
 
   it('synchronous_commit off', () => {
-    expect(() => new Postgres(server.url, { synchronousCommit: 'off' as 'on' })).toThrow(/^synchronousCommit: expected/)
+    expect(() => new Postgres(url, { synchronousCommit: 'off' as 'on' })).toThrow(/^synchronousCommit: expected/)
   })
 
   it('a URL that is none, without repeating its password', () => {
