@@ -37,3 +37,6 @@ export const sharedSentinel = () => ask<{ name: string; sentinels: Address[] }>(
 
 /** Addresses of the Cluster's nodes, as ioredis takes them. Started when first asked for. */
 export const sharedCluster = () => ask<Address[]>('/cluster')
+
+/** Resolves once `dist/` of every package is in step with the sources: for tests that run the product as users do. */
+export const built = () => ask<true>('/built')

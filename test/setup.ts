@@ -4,9 +4,12 @@
  * Test files run in processes of their own, but share the servers: they ask this process over HTTP (see servers.ts, which
  * is what tests import). A run that needs no server starts none.
  */
+import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { startPostgres, startRedis, startRedisCluster, startRedisSentinel } from '@holdfast/services'
 import { Client } from 'pg'
 import type { TestProject } from 'vitest/node'
@@ -19,6 +22,7 @@ declare module 'vitest' {
   }
 }
 
+const BUILD = fileURLToPath(new URL('../scripts/build.mjs', import.meta.url))
 const EMPTY = 'template_empty'
 const MIGRATED = 'template_migrated'
 const REDIS_DATABASES = 4_096
@@ -92,9 +96,16 @@ const answers: Record<string, () => Promise<unknown>> = {
     const { name, sentinels } = await sentinel()
     return { name, sentinels }
   },
+  '/built': () => build(),
   async '/cluster'() {
     return (await cluster()).addresses
   },
+}
+
+let building: Promise<true> | undefined
+function build(): Promise<true> {
+  building ??= promisify(execFile)(process.execPath, [BUILD]).then(() => true)
+  return building
 }
 
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {

@@ -30,7 +30,7 @@ export async function openDevServices(options: DevServicesOptions = {}): Promise
   const dir = resolve(options.dir ?? '.holdfast')
   if (options.redis === false && options.postgres === false) return describe(dir, undefined, undefined, async () => {})
 
-  const lock = occupy(dir)
+  const lock = await occupy(dir)
   const [redis, postgres] = await Promise.allSettled([
     options.redis === false ? undefined : startRedis({ folder: join(dir, 'redis') }),
     options.postgres === false ? undefined : startPostgres({ folder: join(dir, 'postgres') }),
@@ -61,12 +61,12 @@ function describe(
 
 const startedOf = <T>(result: PromiseSettledResult<T>) => (result.status === 'fulfilled' ? result.value : undefined)
 
-function occupy(dir: string): FolderLock {
+async function occupy(dir: string): Promise<FolderLock> {
   try {
     mkdirSync(dir, { recursive: true })
     // So that nobody commits a database by accident, whatever project this folder is in.
     writeFileSync(join(dir, '.gitignore'), '*\n')
-    return lockFolder(dir)
+    return await lockFolder(dir)
   } catch (error) {
     if (error instanceof ServicesError) throw error
     const { code } = error as NodeJS.ErrnoException

@@ -20,6 +20,12 @@ without() { # list, item
   IFS=$newline
   for item in $1; do [ "$item" = "$2" ] || printf '%s\\n' "$item"; done
 }
+alive() { # a zombie does nothing any more, but where process 1 never looks after its children it stays for good
+  kill -0 "$1" 2>/dev/null || return 1
+  [ -e "/proc/$1/stat" ] || return 0
+  IFS= read -r stat 2>/dev/null <"/proc/$1/stat" || return 1
+  case \${stat##*) } in Z*) return 1 ;; esac
+}
 while IFS= read -r line; do
   item=\${line#* }
   case $line in
@@ -35,9 +41,9 @@ for server in $servers; do
 done 2>/dev/null
 passes=0
 while [ $passes -lt 100 ]; do
-  alive=
-  for server in $servers; do kill -0 "\${server##* }" && alive=1; done 2>/dev/null
-  [ "$alive" ] || break
+  left=
+  for server in $servers; do alive "\${server##* }" && left=1; done
+  [ "$left" ] || break
   sleep 0.1
   passes=$((passes + 1))
 done
