@@ -1,0 +1,167 @@
+import { type RedisHandle, startRedis } from '@holdfast/services'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { command } from '../../src/machine/index.js'
+import { Keys, type Script, ScriptError, scripts } from '../../src/redis/index.js'
+import { type Place, type SequencedCommand, Sequencer } from '../../src/sequencer/index.js'
+import { emptyState } from '../machine/oracle.js'
+import { script } from './support/scripts.js'
+import { StrictRunner, sitesOf } from './support/strict-runner.js'
+
+const shipped: readonly Script[] = Object.values(scripts)
+const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 7), shards: 1 })
+const HEAD = '0'.repeat(40)
+const FOREVER = Number.MAX_SAFE_INTEGER
+/** In the past, so that the caller's clock, and not the server's, is what the scripts go by. */
+const START = 1_600_000_000_000
+const OPTIONS = { aheadMaxMs: 0, helpAfterMs: 1_000, idleAfterMs: 60_000, pendingMax: 1_000, now: () => START }
+
+let server: RedisHandle
+let runner: StrictRunner
+beforeAll(async () => {
+  server = await startRedis({ source: 'installed' })
+})
+beforeEach(async () => {
+  runner = await StrictRunner.start(server.url)
+})
+afterEach(() => runner.close())
+afterAll(() => server.stop())
+
+describe('a script that touches more than its KEYS is caught', () => {
+  it.each([
+    ['a key made from an argument', "redis.call('GET', KEYS[1]) return redis.call('SET', 'hf:' .. ARGV[1], 1)"],
+    ['a key made from a key', "return redis.call('HGET', KEYS[1] .. ':more', 'f')"],
+    ['one key of several', "return redis.call('DEL', KEYS[1], 'other')"],
+    ['all keys', "return redis.call('KEYS', '*')"],
+    ['whatever there is', "return redis.call('SCAN', '0')"],
+    ['everything', "return redis.call('FLUSHALL')"],
+  ])('%s', async (_, code) => {
+    const bad = script('bad', 'keys 1 | resend safe', code)
+    await expect(runner.run(bad, ['hf:test:{0}:wallet:v1:x'], ['y'])).rejects.toBeInstanceOf(ScriptError)
+    expect(await runner.denied()).toHaveLength(1)
+  })
+
+  it('also where it hides that from its caller', async () => {
+    const bad = script('bad', 'keys 1 | resend safe', "return redis.pcall('GET', 'elsewhere') and 'fine'")
+    expect(await runner.run(bad, ['key'], [])).toBe('fine')
+    expect(await runner.denied()).toEqual(['key elsewhere'])
+  })
+
+  it('and one that keeps to them is not', async () => {
+    const good = script('good', 'keys 1+ | resend safe', "return redis.call('MSET', KEYS[1], 1, KEYS[2], 2)")
+    expect(await runner.run(good, ['a*', 'b[c]'], [])).toBe('OK')
+    expect(await runner.denied()).toEqual([])
+  })
+})
+
+describe('every shipped script', () => {
+  it.each(shipped.map((one) => [one.name, one] as const))('%s calls Redis only where a check can see it', (_, one) => {
+    const code = one.source.replaceAll(/redis\.p?call\(/g, '').replaceAll('redis.sha1hex', '')
+    expect(code).not.toMatch(/\bredis\b|\bloadstring\b|\bload\b|\b_G\b|\bsetfenv\b|\bgetfenv\b/)
+  })
+
+  it('touches only its KEYS, at each of its calls to Redis', async () => {
+    await useEverything(runner)
+    expect(await runner.denied()).toEqual([])
+    const reached = new Set(await runner.reached())
+    expect(shipped.flatMap(sitesOf).filter((site) => !reached.has(site))).toEqual([])
+  })
+})
+
+describe('the size of a call', () => {
+  it.each(shipped.map((one) => [one.name, one] as const))('%s names a cap if it takes any number of keys', (_, one) => {
+    expect(!one.keys.variable || one.batchMax !== null).toBe(true)
+  })
+
+  it('is checked before anything is sent', async () => {
+    const sequencer = new Sequencer(runner, OPTIONS)
+    const wallets = Array.from({ length: 65 }, (_, n) => ({
+      place: placeOf(`${n}`),
+      epochMin: 0,
+      epoch: 1,
+      acked: 0,
+      known: 0,
+    }))
+    const commands = wallets.map((_, wallet) => {
+      return { command: command({ kind: 'touch' }), wallet, deadline: FOREVER, memory: false }
+    })
+    await expect(sequencer.decide({ wallets, commands })).rejects.toThrow(
+      'script wallet_decide: expected at most 64 commands in ARGV[1], got 65',
+    )
+    await expect(sequencer.tend(keys.agenda(0), wallets)).rejects.toThrow(
+      'script wallet_tend: expected at most 64 commands in ARGV[1], got 65',
+    )
+    expect(await runner.reached()).toEqual([])
+    const { answers } = await sequencer.decide({ wallets: wallets.slice(1), commands: commands.slice(0, 64) })
+    expect(answers).toHaveLength(64)
+  })
+})
+
+/** One of everything that the sequencer can ask: enough to come by every call to Redis that stands in the scripts. */
+async function useEverything(on: StrictRunner): Promise<void> {
+  let now = START
+  const sequencer = new Sequencer(on, { ...OPTIONS, now: () => now })
+  const place = placeOf('wallet')
+  const install = (epoch: number, memory: boolean) =>
+    sequencer.install('me', {
+      place,
+      state: emptyState(HEAD, epoch),
+      memory,
+      deadline: FOREVER,
+      clock: 0,
+      committedKeys: [],
+    })
+  let acked = 0
+  let epoch = 1
+  const decide = async (...given: (Parameters<typeof command>[0] & { memory?: boolean })[]) => {
+    const commands = given.map(({ memory = false, ...one }): SequencedCommand & { wallet: number } => {
+      return { command: command(one), wallet: 0, deadline: FOREVER, memory }
+    })
+    const reply = await sequencer.decide({
+      wallets: [{ place, epochMin: 0, epoch, acked, known: acked }],
+      commands,
+    })
+    for (const answer of reply.answers) expect(answer.type).not.toMatch(/error|untrusted|unmarked/)
+    return reply
+  }
+
+  expect((await sequencer.look(place, 0, 'me', 1_000)).lease).toBe('leased')
+  expect((await sequencer.look(place, 0, 'you', 1_000)).lease).toBe('busy')
+  await install(epoch, true)
+  await decide({ kind: 'credit', key: 'c', amount: 1_000 }, { kind: 'hold', key: 'h', amount: 100, ttlMs: 1_000 })
+  await decide({ kind: 'capture', key: 'p', hold: 'h', amount: 10 }, { kind: 'credit', key: 'c', amount: 1_000 })
+  now += 5_000
+  await decide({ kind: 'touch' })
+  // Enough acknowledged results that the older ones are swept away.
+  for (let round = 0; round < 12; round += 1) {
+    const part = Array.from({ length: 10 }, (_, n) => ({ kind: 'credit' as const, key: `${round}-${n}`, amount: 1 }))
+    await decide(...part)
+    acked += 10
+  }
+  await decide({ kind: 'debit', key: 'd', amount: 5, memory: true })
+  expect((await sequencer.look(place, 0, 'me', 0)).pending.length).toBeGreaterThan(0)
+  epoch += 1
+  await sequencer.look(place, epoch, 'me', 10_000)
+  expect((await install(epoch, true)).type).toBe('installed')
+  acked = 0
+  await decide({ kind: 'credit', key: 'again', amount: 1 })
+
+  expect((await sequencer.claim(place.agendaKey, 10, 1_000)).length).toBe(1)
+  expect(await sequencer.tend(place.agendaKey, [{ place, epoch, acked: 0 }])).toEqual([expect.anything()])
+  now += 120_000
+  expect(await sequencer.tend(place.agendaKey, [{ place, epoch, acked: 1_000 }])).toEqual([null])
+  expect(await sequencer.tend(place.agendaKey, [{ place, epoch, acked: 1_000 }])).toEqual([null])
+}
+
+function placeOf(id: string): Place {
+  const ref = keys.ref(id)
+  const shard = keys.shard(ref)
+  return {
+    tenant: 'test',
+    ref,
+    shard,
+    walletKey: keys.wallet(ref),
+    leaseKey: keys.lease(ref),
+    agendaKey: keys.agenda(shard),
+    agendaName: ref,
+  }
+}
