@@ -1,7 +1,16 @@
 // All set-up that a fresh clone lacks, and nothing that is there already. Plain Node: it runs before anything is installed.
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { withSetupLock } from './setup-lock.mjs'
@@ -18,10 +27,12 @@ export class SetupError extends Error {}
 /** Dependencies installed, sources built. @param {{ build?: boolean }} [options] */
 export async function setUp({ build = true } = {}) {
   checkNode()
-  mkdirSync(CACHE, { recursive: true })
+  const steps = build ? [INSTALL, BUILD] : [INSTALL]
+  // Looked at before anything is written: what is complete also runs from a folder that only others may write to.
+  if (steps.every(isCurrent)) return
+  makeCache()
   await withSetupLock(join(CACHE, 'setup.lock'), () => {
-    whenChanged('install', installInputs(), install)
-    if (build) whenChanged('build', buildInputs(), compile)
+    for (const step of steps) if (!isCurrent(step)) complete(step)
   })
 }
 
@@ -78,15 +89,31 @@ function compile() {
   run(tool('tsc'), ['-b', '--pretty'], 'The build')
 }
 
-/** Does the work unless it was done for the same inputs; noted only once it succeeded. */
-function whenChanged(name, inputs, work) {
-  const stamp = join(CACHE, `${name}.stamp`)
-  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === digest(inputs)) return
-  work()
-  // What the work itself wrote (generated code, builds) belongs to the new state.
-  const after = name === 'build' ? buildInputs() : inputs
-  mkdirSync(CACHE, { recursive: true })
-  writeFileSync(stamp, digest(after))
+const INSTALL = { name: 'install', inputs: installInputs, work: install }
+const BUILD = { name: 'build', inputs: buildInputs, work: compile }
+
+const stampOf = ({ name }) => join(CACHE, `${name}.stamp`)
+
+function isCurrent(step) {
+  return existsSync(stampOf(step)) && readFileSync(stampOf(step), 'utf8') === digest(step.inputs())
+}
+
+/** Noted only once it succeeded, and with the inputs as they are then: generated code is part of them. */
+function complete(step) {
+  step.work()
+  makeCache()
+  writeFileSync(stampOf(step), digest(step.inputs()))
+}
+
+function makeCache() {
+  try {
+    mkdirSync(CACHE, { recursive: true })
+    accessSync(CACHE, constants.W_OK)
+  } catch (error) {
+    throw new SetupError(
+      `Holdfast is not set up yet, and its folder ${ROOT} can't be written (${error.code}): run this once as its owner, or use a copy of your own.`,
+    )
+  }
 }
 
 const digest = (inputs) => createHash('sha256').update(JSON.stringify(inputs)).digest('hex')

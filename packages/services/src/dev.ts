@@ -71,7 +71,7 @@ async function occupy(dir: string): Promise<FolderLock> {
     if (error instanceof ServicesError) throw error
     const { code } = error as NodeJS.ErrnoException
     throw new ServicesError(
-      `The data folder ${dir} can't be written (${code}). Use a folder that you may write to, or set both REDIS_URL and DATABASE_URL.`,
+      `The data folder ${dir} can't be written (${code}). Choose one that you may write to (--data-dir), or set both REDIS_URL and DATABASE_URL.`,
     )
   }
 }

@@ -29,11 +29,15 @@ const VERSION_FOLDERS = [
 
 export function findPostgres(source: PostgresSource, dataFolder: string): PostgresBinaries {
   const wanted = writtenBy(dataFolder)
-  const found = [...(source === 'npm' ? [] : installed()), ...(source === 'installed' ? [] : fromNpm())]
-  const fitting = found.find(({ majorVersion }) =>
-    wanted ? majorVersion === wanted : majorVersion >= MAJOR_VERSION_MIN,
-  )
-  if (fitting) return fitting
+  const found: PostgresBinaries[] = []
+  for (const look of [...(source === 'npm' ? [] : [installed]), ...(source === 'installed' ? [] : [fromNpm])]) {
+    const here = look()
+    const fitting = here.find(({ majorVersion }) =>
+      wanted ? majorVersion === wanted : majorVersion >= MAJOR_VERSION_MIN,
+    )
+    if (fitting) return fitting
+    found.push(...here)
+  }
   const got = found.length > 0 ? found.map((one) => `${one.majorVersion} in ${one.folder}`).join(', ') : 'none'
   if (wanted) {
     throw new ServicesError(
