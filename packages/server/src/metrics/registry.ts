@@ -44,11 +44,23 @@ export function createMetrics(logger: Logger): Metrics {
     }
   }
 
+  // Telemetry may not throw: a wrong label is a mistake to hear of once, not a failed operation.
+  const refused = new Set<string>()
+  const safely = (metric: string, record: () => void) => {
+    try {
+      record()
+    } catch (error) {
+      if (refused.has(metric)) return
+      refused.add(metric)
+      logger.error({ metric, err: error }, 'metric_refused')
+    }
+  }
+
   return {
     registry,
     telemetry: {
-      count: (metric, labels = {}, by = 1) => counters.get(metric)?.inc(labels, by),
-      observe: (metric, value, labels = {}) => histograms.get(metric)?.observe(labels, value),
+      count: (metric, labels = {}, by = 1) => safely(metric, () => counters.get(metric)?.inc(labels, by)),
+      observe: (metric, value, labels = {}) => safely(metric, () => histograms.get(metric)?.observe(labels, value)),
       gauge: (metric, read, labels = {}) => gauges.get(metric)?.add(read, labels) ?? (() => {}),
       log: (level, event, facts) => logger[level](facts ?? {}, event),
     },
