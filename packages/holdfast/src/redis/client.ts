@@ -118,6 +118,8 @@ export function createClient(from: Client, settings: ClientSettings): Client {
       ...overrides(settings),
       // Calls wait in the runner, where they are counted and can be withdrawn.
       enableOfflineQueue: false,
+      // Decisions are made on masters.
+      role: 'master',
       retryStrategy: failed,
       sentinelRetryStrategy: failed,
     })
@@ -130,7 +132,6 @@ export function createClient(from: Client, settings: ClientSettings): Client {
     // Nodes are connected on first use, and a call waits for that here. `ScriptCommand` sees to it that a call that was
     // given up is not sent afterwards.
     enableOfflineQueue: true,
-    // Decisions are made on masters.
     scaleReads: 'master',
     // Above 0 a call whose connection closed would be sent again, though it may have run.
     retryDelayOnFailover: 0,
@@ -138,7 +139,7 @@ export function createClient(from: Client, settings: ClientSettings): Client {
     retryDelayOnMoved: 0,
     retryDelayOnTryAgain: 50,
     retryDelayOnClusterDown: 0,
-    maxRedirections: 8,
+    maxRedirections: 5,
     // A move is learned from MOVED; this is for nodes that come and go without one.
     slotsRefreshInterval: 10_000,
     clusterRetryStrategy: failed,

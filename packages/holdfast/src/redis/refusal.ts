@@ -30,7 +30,7 @@ const WRAPPED = /^ERR Error running script .*?: -([A-Z]+) /
 /** ioredis's own words when it has followed enough redirections. */
 const REDIRECTED = /^Too many Cluster redirections\. Last error: (?:\w*Error: )?(.*)$/s
 
-export function classify(error: Error, sent: boolean): Failure {
+export function classify(error: Error, sent: boolean, timeoutMs: number): Failure {
   const redirected = REDIRECTED.exec(error.message)?.[1]
   const reason = redirected ?? error.message
   if (error.name === 'ReplyError' || redirected !== undefined) {
@@ -39,5 +39,15 @@ export function classify(error: Error, sent: boolean): Failure {
     if (again !== undefined) return { kind: 'refused', code, again, reason }
     if (error.name === 'ReplyError') return { kind: 'broken', reason }
   }
-  return { kind: sent ? 'lost' : 'unsent', reason }
+  const timedOut = error.message === 'Command timed out'
+  if (sent) {
+    return {
+      kind: 'lost',
+      reason: timedOut ? `no answer within ${timeoutMs} ms` : 'the connection broke before the answer',
+    }
+  }
+  return {
+    kind: 'unsent',
+    reason: timedOut ? `no connection within ${timeoutMs} ms` : 'the connection broke before it was sent',
+  }
 }

@@ -124,7 +124,7 @@ export class RedisScriptRunner implements ScriptRunner {
       await command.promise
       return undefined
     } catch (error) {
-      return classify(error as Error, command.sent)
+      return classify(error as Error, command.sent, this.#connection.commandTimeoutMs)
     } finally {
       this.#inFlight -= 1
     }
@@ -143,16 +143,16 @@ export class RedisScriptRunner implements ScriptRunner {
     } finally {
       enough.abort()
     }
-    throw this.#unavailable(script, outcome, { kind: 'unsent', reason: 'no connection within the timeout' })
+    const reason = `no connection within ${this.#connection.commandTimeoutMs} ms`
+    throw this.#unavailable(script, outcome, { kind: 'unsent', reason })
   }
 
   #unavailable(script: Script, outcome: Outcome, failure: Failure): RedisUnavailable {
-    const said =
-      failure.reason === 'Command timed out'
-        ? `no answer within ${this.#connection.commandTimeoutMs} ms`
-        : failure.reason
     const ran = outcome === 'unknown' ? 'it may have run' : 'it did not run'
-    return new RedisUnavailable(outcome, `${script.name} on Redis at ${this.#connection.address}: ${said}; ${ran}`)
+    return new RedisUnavailable(
+      outcome,
+      `${script.name} on Redis at ${this.#connection.address}: ${failure.reason}; ${ran}`,
+    )
   }
 }
 

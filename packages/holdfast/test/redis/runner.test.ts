@@ -178,3 +178,15 @@ it('never sends a call that was given up before it was sent, and replies stay in
     client.disconnect()
   }
 })
+
+it('works with the server in WebAssembly, where no other is installed', async () => {
+  const wasm = await startRedis({ source: 'wasm' })
+  const other = new RedisConnection(wasm.url)
+  try {
+    await other.ready()
+    expect(await new RedisScriptRunner(other).run(countNever, ['k'], [])).toBe(1)
+  } finally {
+    await other.close()
+    await wasm.stop()
+  }
+})
