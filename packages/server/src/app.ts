@@ -1,11 +1,11 @@
 import type { Socket } from 'node:net'
-import { type FastifyBaseLogger, type FastifyInstance, fastify, LogController } from 'fastify'
+import { type FastifyBaseLogger, type FastifyInstance, type FastifyReply, fastify, LogController } from 'fastify'
 import { HoldfastError } from 'holdfast'
 import type { Logger } from 'pino'
 import type { Readiness } from './health/index.js'
-import { addHeaders, requestIdOf } from './http/headers.js'
+import { headersFor, requestIdOf } from './http/headers.js'
 import { observeRequests } from './http/observe.js'
-import { handleError, handleNotFound, PROBLEM_JSON, problemOf } from './http/problem.js'
+import { handleError, handleNotFound, PROBLEM_JSON, problemOf, sendProblem, toHoldfastError } from './http/problem.js'
 import { validatorCompiler } from './http/validation.js'
 import type { Metrics } from './metrics/index.js'
 import { describeApi, docsRoutes, healthRoutes, metricsRoutes } from './routes/index.js'
@@ -33,12 +33,19 @@ export async function createApp({ logger, metrics, readiness, version }: AppOpti
     // While stopping: idle connections are closed, and who still asks on a live one is answered.
     forceCloseConnections: 'idle',
     return503OnClosing: false,
+    // A path that can't be decoded reaches no route and no hook.
+    frameworkErrors: (error, request, reply) => {
+      reply.headers(headersFor(request))
+      sendProblem(reply as FastifyReply, toHoldfastError(error))
+    },
     clientErrorHandler: answerBrokenRequest,
   })
   app.setValidatorCompiler(validatorCompiler)
   app.setErrorHandler(handleError)
   app.setNotFoundHandler(handleNotFound)
-  addHeaders(app)
+  app.addHook('onRequest', async (request, reply) => {
+    reply.headers(headersFor(request))
+  })
   observeRequests(app, metrics.telemetry)
   app.addHook('onSend', async (_request, reply) => {
     if (readiness.stopping) reply.header('connection', 'close')

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 
 const REQUEST_ID = /^[\w.-]{1,64}$/
 
@@ -20,8 +20,4 @@ const SECURITY_HEADERS = {
   'x-frame-options': 'DENY',
 }
 
-export function addHeaders(app: FastifyInstance): void {
-  app.addHook('onRequest', async (request, reply) => {
-    reply.headers({ ...SECURITY_HEADERS, 'x-request-id': request.id })
-  })
-}
+export const headersFor = ({ id }: Pick<FastifyRequest, 'id'>) => ({ ...SECURITY_HEADERS, 'x-request-id': id })

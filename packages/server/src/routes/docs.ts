@@ -43,7 +43,8 @@ export const docsRoutes: Routes = async (app) => {
     routePrefix: '/docs',
     staticCSP: true,
     transformStaticCSP: () => DOCS_CSP,
-    uiConfig: { validatorUrl: null, docExpansion: 'list', deepLinking: true },
+    // The bare layout: no bar with somebody's logo, and no field to load a description from elsewhere.
+    uiConfig: { layout: 'BaseLayout', validatorUrl: null, docExpansion: 'list', deepLinking: true },
     theme: { title: 'Holdfast API' },
   })
 }
