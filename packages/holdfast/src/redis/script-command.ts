@@ -10,7 +10,7 @@ const PING = '*1\r\n$4\r\nPING\r\n'
  * command at the moment it writes it, and rejects it with the same words before and after.
  */
 export class ScriptCommand extends Command {
-  /** Handed to the socket at least once. */
+  /** Handed to the socket at least once. Where a redirection came between it may be too careful, never too sure. */
   sent = false
 
   /** By its SHA-1, or with its source, which also makes the server remember it. */
