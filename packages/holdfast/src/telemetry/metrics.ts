@@ -29,6 +29,22 @@ export const METRICS = {
   },
   postgres_pool_connections: { type: 'gauge', labels: ['state'], help: 'Postgres connections: total, idle' },
   postgres_pool_waiting: { type: 'gauge', labels: [], help: 'Callers waiting for a Postgres connection' },
+  holdfast_decisions_total: {
+    type: 'counter',
+    labels: ['answer'],
+    help: 'Commands answered by Redis, by kind of answer',
+  },
+  holdfast_entries_total: { type: 'counter', labels: ['verdict'], help: 'Entries sent to the journal, by verdict' },
+  holdfast_recoveries_total: {
+    type: 'counter',
+    labels: ['what'],
+    help: 'What had to be set right: stale, gap, untrusted, replay, seen, take_over, fallback, help, reload',
+  },
+  holdfast_memory_lost_total: {
+    type: 'counter',
+    labels: [],
+    help: 'Operations acknowledged from memory that Redis lost and that no longer fit',
+  },
 } as const satisfies Record<
   string,
   { type: 'counter' | 'gauge' | 'histogram'; labels: readonly string[]; help: string }

@@ -1,0 +1,162 @@
+import { HoldfastError } from '../errors/index.js'
+import type { Verdict } from '../journal/index.js'
+import { jitteredMs, sleep } from './clock.js'
+import type { Confirmer } from './confirmer.js'
+import type { Context } from './context.js'
+import type { Item, Waiter } from './lane.js'
+
+const GAPS_MAX = 4
+
+/**
+ * Brings entries into the journal, many in one statement: while one commits the next gathers. A wallet always goes the same way,
+ * so that its entries arrive in order. An append whose outcome is unknown is simply made again: what is there is there.
+ */
+export class Appender {
+  readonly #context: Context
+  readonly #confirmer: Confirmer
+  readonly #ways: { queue: Item[]; busy: boolean }[]
+  #waiting = 0
+
+  constructor(context: Context, confirmer: Confirmer) {
+    this.#context = context
+    this.#confirmer = confirmer
+    this.#ways = Array.from({ length: context.options.appendLanes }, () => ({ queue: [], busy: false }))
+  }
+
+  /** Entries that are not in the journal yet. */
+  get backlog(): number {
+    return this.#waiting
+  }
+
+  add(items: readonly Item[]): void {
+    for (const item of items) {
+      const way = this.#wayOf(item)
+      way.queue.push(item)
+      this.#waiting += 1
+      if (!way.busy) void this.#work(way)
+    }
+  }
+
+  #wayOf(item: Item): { queue: Item[]; busy: boolean } {
+    const index = Number.parseInt(item.lane.place.ref.slice(-4), 16) % this.#ways.length
+    return this.#ways[index] as { queue: Item[]; busy: boolean }
+  }
+
+  async #work(way: { queue: Item[]; busy: boolean }): Promise<void> {
+    way.busy = true
+    // What else this turn brings goes along; a lone entry does not wait for company.
+    await new Promise<void>((resolve) => queueMicrotask(resolve))
+    for (let failures = 0; way.queue.length > 0; ) {
+      const items = way.queue.splice(0, this.#context.options.appendBatchMax)
+      try {
+        await this.#append(items)
+        failures = 0
+      } catch (error) {
+        this.#context.postgres.failed()
+        this.#context.telemetry.log?.('warn', 'append_failed', { entries: items.length, reason: String(error) })
+        way.queue.unshift(...items)
+        await sleep(this.#context.clock, 20 + jitteredMs(this.#context.clock, failures, 20, 1_000))
+        failures += 1
+      }
+    }
+    way.busy = false
+  }
+
+  async #append(items: Item[]): Promise<void> {
+    const { journal } = this.#context
+    const filed = items.map(({ lane, entry }) => ({ ref: lane.place.ref, entry, deadline: 0 }))
+    const { verdicts, clock } = await journal.append(filed)
+    this.#context.postgres.worked()
+    if (clock > 0) this.#context.learnPostgresClock(clock)
+    this.#waiting -= items.length
+    const gaps = new Map<Item['lane'], Item[]>()
+    for (const [index, item] of items.entries()) {
+      const verdict = verdicts[index] as Verdict
+      this.#context.telemetry.count?.('holdfast_entries_total', { verdict: verdict.type })
+      if (verdict.type === 'gap') {
+        const others = gaps.get(item.lane)
+        if (others) others.push(item)
+        else gaps.set(item.lane, [item])
+      } else {
+        this.#conclude(item, verdict)
+      }
+    }
+    for (const [, waiting] of gaps) void this.#mend(waiting)
+  }
+
+  #conclude(item: Item, verdict: Verdict): void {
+    const { lane, entry } = item
+    switch (verdict.type) {
+      case 'appended':
+      case 'there':
+        lane.acknowledge(entry)
+        for (const waiter of item.waiters) this.#serve(waiter, item)
+        this.#checkpoint(item)
+        return
+      case 'seen':
+        lane.distrust(entry.epoch + 1)
+        this.#context.telemetry.count?.('holdfast_recoveries_total', { what: 'seen' })
+        return this.#retry(item)
+      case 'epoch':
+      case 'stale':
+        lane.stales += 1
+        lane.distrust(verdict.epoch > entry.epoch ? verdict.epoch : entry.epoch + 1)
+        this.#context.telemetry.count?.('holdfast_recoveries_total', { what: 'stale' })
+        return this.#retry(item)
+      case 'bad':
+        lane.distrust(entry.epoch + 1)
+        this.#context.telemetry.log?.('error', 'entry_refused_by_postgres', { kind: entry.kind, seq: entry.seq })
+        for (const { attempt, next } of item.waiters) {
+          if (next.type === 'confirm') this.#context.again(attempt)
+          else
+            attempt.refuse(new HoldfastError('invalid_argument', 'Postgres can not store the data of this operation'))
+        }
+        return
+      case 'late':
+      case 'gap':
+        return this.#retry(item)
+    }
+  }
+
+  #serve({ attempt, next }: Waiter, { entry }: Item): void {
+    if (next.type === 'confirm') return this.#confirmer.add(attempt, next.refusal)
+    attempt.accept(next.due === undefined ? entry : null, next.replayed, 'ledger', next.due)
+  }
+
+  #retry(item: Item): void {
+    for (const { attempt } of item.waiters) this.#context.again(attempt)
+  }
+
+  /**
+   * Something before these is missing: on its way from another process, most often, so a moment's patience is enough. If not,
+   * Redis has it; and if Redis has not, nobody has, and the wallet starts again from what the journal says.
+   */
+  async #mend(items: Item[]): Promise<void> {
+    const { clock, sequencer, asker, telemetry } = this.#context
+    const lane = (items[0] as Item).lane
+    const gaps = Math.max(...items.map((item) => ++item.gaps))
+    telemetry.count?.('holdfast_recoveries_total', { what: 'gap' })
+    await sleep(clock, 1 + jitteredMs(clock, gaps, 2, 50))
+    if (gaps >= GAPS_MAX) {
+      const epoch = (items[0] as Item).entry.epoch
+      lane.distrust(epoch + 1)
+      for (const item of items) this.#retry(item)
+      return
+    }
+    if (gaps > 1) {
+      const look = await sequencer.look(lane.place, 0, asker, 0).catch(() => null)
+      const missing = look?.pending.map(({ entry }): Item => ({ lane, entry, waiters: [], gaps: 0 })) ?? []
+      telemetry.count?.('holdfast_recoveries_total', { what: 'help' }, missing.length)
+      this.add(missing)
+    }
+    this.add(items)
+  }
+
+  #checkpoint({ lane, entry }: Item): void {
+    const { checkpointAfter } = this.#context.options
+    if (entry.since === 0 || entry.seq - entry.since < checkpointAfter || entry.seq % checkpointAfter !== 0) return
+    this.#context.journal.checkpoint(lane.place.ref).catch((error) => {
+      this.#context.telemetry.log?.('warn', 'checkpoint_failed', { reason: String(error) })
+    })
+  }
+}

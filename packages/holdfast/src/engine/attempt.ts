@@ -1,0 +1,62 @@
+import { HoldfastError } from '../errors/index.js'
+import type { Command, Entry } from '../machine/index.js'
+import type { Lane } from './lane.js'
+
+export type Durability = 'ledger' | 'memory'
+
+/** What a caller hears when it is a yes. `entry` is null for a touch that found nothing to do. */
+export interface Outcome {
+  readonly entry: Entry | null
+  readonly replayed: boolean
+  readonly durability: Durability
+  /** A touch: the wallet's next expiry, a lower bound. */
+  readonly due?: number
+}
+
+/** One command of one caller, from the call to the answer. It may be decided several times; it is answered once. */
+export class Attempt {
+  readonly lane: Lane
+  command: Command
+  readonly memory: boolean
+  /** The engine's clock, ms: then the caller stops waiting, and it must not be decided any more. */
+  readonly deadline: number
+  /** Decided so many times before: from the first repetition on, the journal is asked first whether the key is in it. */
+  tries: number
+  settled = false
+  /** How far the wallet's own time is ahead of Redis's clock, if it turned out to be. */
+  aheadMs = 0
+  readonly #settle: (answer: Outcome | HoldfastError) => void
+
+  constructor(
+    lane: Lane,
+    command: Command,
+    options: { memory: boolean; deadline: number; retry: boolean },
+    settle: (answer: Outcome | HoldfastError) => void,
+  ) {
+    this.lane = lane
+    this.command = command
+    this.memory = options.memory
+    this.deadline = options.deadline
+    this.tries = options.retry ? 1 : 0
+    this.#settle = settle
+  }
+
+  accept(entry: Entry | null, replayed: boolean, durability: Durability, due?: number): void {
+    if (this.settled) return
+    this.settled = true
+    this.#settle(due === undefined ? { entry, replayed, durability } : { entry, replayed, durability, due })
+  }
+
+  refuse(error: HoldfastError): void {
+    if (this.settled) return
+    this.settled = true
+    this.#settle(error)
+  }
+
+  /** An entry that the journal has under this attempt's key: the answer of the first time, or a conflict. */
+  recall(entry: Entry): void {
+    const { params, hold } = this.command
+    if (entry.params === params && entry.hold === hold) return this.accept(entry, true, 'ledger')
+    this.refuse(new HoldfastError('idempotency_conflict', undefined, { expected: entry.params, got: params }))
+  }
+}

@@ -1,0 +1,42 @@
+import { jitteredMs, sleep } from './clock.js'
+import type { Context } from './context.js'
+
+const BATCH_MAX = 500
+
+/** Gathers questions to Postgres while one is under way, and asks them together. While Postgres is away they wait. */
+export class Batcher<T> {
+  readonly #context: Context
+  readonly #ask: (questions: readonly T[]) => Promise<void>
+  #queue: T[] = []
+  #busy = false
+
+  constructor(context: Context, ask: (questions: readonly T[]) => Promise<void>) {
+    this.#context = context
+    this.#ask = ask
+  }
+
+  add(question: T): void {
+    this.#queue.push(question)
+    if (!this.#busy) void this.#work()
+  }
+
+  async #work(): Promise<void> {
+    this.#busy = true
+    await new Promise<void>((resolve) => queueMicrotask(resolve))
+    for (let failures = 0; this.#queue.length > 0; ) {
+      const questions = this.#queue.splice(0, BATCH_MAX)
+      try {
+        await this.#ask(questions)
+        this.#context.postgres.worked()
+        failures = 0
+      } catch (error) {
+        this.#context.postgres.failed()
+        this.#context.telemetry.log?.('warn', 'journal_read_failed', { reason: String(error) })
+        this.#queue.unshift(...questions)
+        await sleep(this.#context.clock, 20 + jitteredMs(this.#context.clock, failures, 20, 1_000))
+        failures += 1
+      }
+    }
+    this.#busy = false
+  }
+}

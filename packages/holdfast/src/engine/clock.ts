@@ -1,0 +1,33 @@
+/** Time and chance, handed in: the simulator has its own of both. */
+export interface Clock {
+  /** Milliseconds since 1970. */
+  now(): number
+  /** Runs later, once; the result takes it back. A `background` timer does not keep the process alive. */
+  after(ms: number, run: () => void, background?: boolean): () => void
+  /** Runs when what is happening in this turn of the event loop has happened: what it gathers becomes one batch. */
+  soon(run: () => void): void
+  /** From 0 up to, not including, 1. */
+  random(): number
+}
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  after(ms, run, background = false) {
+    const timer = setTimeout(run, ms)
+    if (background) timer.unref()
+    return () => clearTimeout(timer)
+  },
+  soon: (run) => void setImmediate(run),
+  random: () => Math.random(),
+}
+
+/** Full jitter: two who got into each other's way once must not meet again in step. */
+export function jitteredMs(clock: Clock, tries: number, baseMs: number, capMs: number): number {
+  return clock.random() * Math.min(capMs, baseMs * 2 ** Math.min(tries, 16))
+}
+
+export function sleep(clock: Clock, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    clock.after(ms, resolve)
+  })
+}

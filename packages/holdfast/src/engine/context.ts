@@ -1,0 +1,81 @@
+import type { Journal } from '../journal/index.js'
+import type { Place, Sequencer } from '../sequencer/index.js'
+import type { Telemetry } from '../telemetry/index.js'
+import type { Attempt } from './attempt.js'
+import type { Circuit } from './circuit.js'
+import type { Clock } from './clock.js'
+import type { Item } from './lane.js'
+
+export interface EngineOptions {
+  /** Commands under way in this process; more are refused. */
+  readonly attemptsMax: number
+  /** Entries waiting for Postgres in this process; when it is full nothing new is decided. */
+  readonly backlogMax: number
+  readonly timeoutMs: number
+  /** Commands a script call. */
+  readonly decideBatchMax: number
+  /** Script calls under way for one group of wallets. */
+  readonly decideCallsMax: number
+  readonly appendBatchMax: number
+  /** Appends under way; a wallet always goes the same way. */
+  readonly appendLanes: number
+  readonly loadsMax: number
+  readonly leaseMs: number
+  readonly installWithinMs: number
+  /** How long a contended wallet stays on the Postgres path. */
+  readonly postgresSpellMs: number
+  readonly sweepEveryMs: number
+  readonly claimMs: number
+  readonly claimMax: number
+  /** How long after its expiry a cold wallet's hold is looked for in Postgres. */
+  readonly dueGraceMs: number
+  /** An open hold this many entries back: time to note the open holds. */
+  readonly checkpointAfter: number
+  readonly lanesMax: number
+}
+
+export const DEFAULT_OPTIONS: EngineOptions = {
+  attemptsMax: 20_000,
+  backlogMax: 50_000,
+  timeoutMs: 10_000,
+  decideBatchMax: 32,
+  decideCallsMax: 2,
+  appendBatchMax: 1_000,
+  appendLanes: 2,
+  loadsMax: 32,
+  leaseMs: 1_000,
+  installWithinMs: 5_000,
+  postgresSpellMs: 1_000,
+  sweepEveryMs: 1_000,
+  claimMs: 5_000,
+  claimMax: 64,
+  dueGraceMs: 3_000,
+  checkpointAfter: 1_000,
+  lanesMax: 50_000,
+}
+
+/** What the parts of the engine share. */
+export interface Context {
+  readonly sequencer: Sequencer
+  readonly journal: Journal
+  readonly clock: Clock
+  readonly options: EngineOptions
+  readonly telemetry: Telemetry
+  /** Who this process is, in leases. */
+  readonly asker: string
+  /** Is Postgres there? While it is not, nothing is decided that could not be acknowledged. */
+  readonly postgres: Circuit
+  /** Is Redis there, for the wallets of this place? */
+  redisAt(place: Place): Circuit
+  /** Redis's and Postgres's clock, as far as it is known, never later than it is. */
+  redisNow(): number
+  postgresNow(): number
+  learnRedisClock(clock: number): void
+  learnPostgresClock(clock: number): void
+  /** Sends an attempt where it belongs now. */
+  route(attempt: Attempt): void
+  /** Decides anew what did not come to pass: after a pause, and after a look into the journal. */
+  again(attempt: Attempt): void
+  /** Appends entries. */
+  file(items: readonly Item[]): void
+}

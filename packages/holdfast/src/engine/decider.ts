@@ -1,0 +1,223 @@
+import { HoldfastError } from '../errors/index.js'
+import type { Answer, PendingRun } from '../sequencer/index.js'
+import type { Attempt } from './attempt.js'
+import type { Confirmer } from './confirmer.js'
+import type { Context } from './context.js'
+import type { Finder } from './finder.js'
+import type { Item, Lane, Waiter } from './lane.js'
+import type { Loader } from './loader.js'
+
+interface Group {
+  readonly queue: Attempt[]
+  calls: number
+  scheduled: boolean
+}
+
+/**
+ * Has commands decided in Redis: those of one turn of the event loop go as one script call for each group of wallets that can share
+ * one (a shard on a Cluster, all of them on a single node). While two calls are under way the next one gathers.
+ */
+export class Decider {
+  readonly #context: Context
+  readonly #loader: Loader
+  readonly #finder: Finder
+  readonly #confirmer: Confirmer
+  readonly #groupOf: (lane: Lane) => number
+  readonly #groups = new Map<number, Group>()
+
+  constructor(
+    context: Context,
+    parts: { loader: Loader; finder: Finder; confirmer: Confirmer },
+    groupOf: (lane: Lane) => number,
+  ) {
+    this.#context = context
+    this.#loader = parts.loader
+    this.#finder = parts.finder
+    this.#confirmer = parts.confirmer
+    this.#groupOf = groupOf
+  }
+
+  add(attempt: Attempt): void {
+    const name = this.#groupOf(attempt.lane)
+    let group = this.#groups.get(name)
+    if (!group) {
+      group = { queue: [], calls: 0, scheduled: false }
+      this.#groups.set(name, group)
+    }
+    group.queue.push(attempt)
+    this.#schedule(group)
+  }
+
+  #schedule(group: Group): void {
+    if (group.scheduled || group.queue.length === 0 || group.calls >= this.#context.options.decideCallsMax) return
+    group.scheduled = true
+    this.#context.clock.soon(() => {
+      group.scheduled = false
+      const attempts = this.#take(group)
+      if (attempts.length > 0) void this.#call(group, attempts)
+      this.#schedule(group)
+    })
+  }
+
+  /** The next batch; those whose caller has gone are not decided any more, and nothing is while Postgres could not remember it. */
+  #take(group: Group): Attempt[] {
+    const attempts: Attempt[] = []
+    while (attempts.length < this.#context.options.decideBatchMax) {
+      const attempt = group.queue.shift()
+      if (!attempt) break
+      if (attempt.settled) continue
+      if (this.#context.postgres.open && !attempt.memory) {
+        attempt.refuse(new HoldfastError('unavailable', 'Postgres is away; nothing was decided'))
+      } else {
+        attempts.push(attempt)
+      }
+    }
+    return attempts
+  }
+
+  async #call(group: Group, attempts: Attempt[]): Promise<void> {
+    group.calls += 1
+    const lanes: Lane[] = []
+    const indexes = new Map<Lane, number>()
+    const behind = this.#context.redisNow() - this.#context.clock.now()
+    const commands = attempts.map((attempt) => {
+      let wallet = indexes.get(attempt.lane)
+      if (wallet === undefined) {
+        wallet = lanes.push(attempt.lane) - 1
+        indexes.set(attempt.lane, wallet)
+      }
+      const deadline = Math.floor(attempt.deadline + behind + attempt.aheadMs)
+      return { wallet, command: attempt.command, deadline, memory: attempt.memory }
+    })
+    const circuit = this.#context.redisAt((lanes[0] as Lane).place)
+    try {
+      const { clock, runs, answers } = await this.#context.sequencer.decide({ wallets: lanes, commands })
+      circuit.worked()
+      this.#context.learnRedisClock(clock)
+      this.#receive(lanes, runs, attempts, answers, indexes)
+    } catch (error) {
+      circuit.failed()
+      this.#context.telemetry.log?.('warn', 'decide_failed', { commands: attempts.length, reason: String(error) })
+      for (const attempt of attempts) this.#context.again(attempt)
+    } finally {
+      group.calls -= 1
+      this.#schedule(group)
+    }
+  }
+
+  #receive(
+    lanes: readonly Lane[],
+    runs: readonly (PendingRun | Answer)[],
+    attempts: readonly Attempt[],
+    answers: readonly Answer[],
+    indexes: ReadonlyMap<Lane, number>,
+  ): void {
+    const fresh: Item[] = []
+    const found = lanes.map((lane, index) => {
+      const run = runs[index] as PendingRun | Answer
+      if ('type' in run) return null
+      const items = lane.learn(run)
+      fresh.push(...items)
+      return { run, items }
+    })
+    for (const [index, attempt] of attempts.entries()) {
+      const at = found[indexes.get(attempt.lane) as number]
+      this.#conclude(attempt, answers[index] as Answer, at ?? null)
+    }
+    // Only now: whoever waits for an entry stands beside it before it leaves.
+    if (fresh.length > 0) this.#context.file(fresh)
+  }
+
+  #conclude(attempt: Attempt, answer: Answer, at: { run: PendingRun; items: Item[] } | null): void {
+    const { telemetry } = this.#context
+    telemetry.count?.('holdfast_decisions_total', { answer: answer.type })
+    switch (answer.type) {
+      case 'accepted': {
+        if (!at) break
+        const item = itemOf(attempt.lane, at, answer.seq)
+        if (attempt.memory) return attempt.accept(item?.entry ?? null, false, 'memory')
+        return this.#wait(attempt, item, { attempt, next: { type: 'accept', replayed: false } })
+      }
+      case 'replay': {
+        if (!at) break
+        telemetry.count?.('holdfast_recoveries_total', { what: 'replay' })
+        const { entry } = answer
+        if (entry.seq <= at.run.acked || isAcked(attempt.lane, entry)) return attempt.accept(entry, true, 'ledger')
+        if (attempt.memory) return attempt.accept(entry, true, 'memory')
+        return this.#wait(attempt, itemOf(attempt.lane, at, entry.seq), {
+          attempt,
+          next: { type: 'accept', replayed: true },
+        })
+      }
+      case 'rejected':
+      case 'conflict': {
+        if (!at) break
+        const { seq } = answer.rest
+        if (seq <= at.run.acked || isAcked(attempt.lane, answer.rest)) return this.#confirmer.add(attempt, answer)
+        return this.#wait(attempt, itemOf(attempt.lane, at, seq), {
+          attempt,
+          next: { type: 'confirm', refusal: answer },
+        })
+      }
+      case 'touched': {
+        const last = at?.items.at(-1)
+        if (!last) return attempt.accept(null, false, 'ledger', answer.due)
+        return this.#wait(attempt, last, { attempt, next: { type: 'accept', replayed: false, due: answer.due } })
+      }
+      case 'untrusted':
+        telemetry.count?.('holdfast_recoveries_total', { what: `untrusted_${answer.why}` })
+        if (answer.why === 'error') attempt.lane.distrust(answer.epoch + 1)
+        return this.#loader.park(attempt)
+      case 'unmarked':
+        attempt.lane.memoryWanted = true
+        return this.#loader.park(attempt)
+      case 'late':
+        attempt.aheadMs = Math.max(0, answer.clock - this.#context.redisNow())
+        return this.#context.again(attempt)
+      case 'seen':
+        return this.#finder.add(attempt, () => this.#context.again(attempt))
+      case 'more':
+        return this.#context.route(attempt)
+      case 'facts':
+        return void this.#readFacts(attempt)
+      case 'full':
+        return attempt.refuse(new HoldfastError('unavailable', 'Too many entries of this wallet wait for Postgres'))
+      case 'error':
+        telemetry.log?.('error', 'decide_error', { kind: attempt.command.kind, reason: answer.message })
+        attempt.lane.distrust(Math.max(attempt.lane.epoch, attempt.lane.epochMin) + 1)
+        return this.#context.again(attempt)
+    }
+    this.#context.again(attempt)
+  }
+
+  /** No item: the entry is not on its way from here (any more), so what it rests on is asked again. */
+  #wait(attempt: Attempt, item: Item | undefined, waiter: Waiter): void {
+    if (item) item.waiters.push(waiter)
+    else this.#context.again(attempt)
+  }
+
+  async #readFacts(attempt: Attempt): Promise<void> {
+    try {
+      const charge = await this.#context.journal.charge(attempt.lane.place.ref, attempt.command.of)
+      if (!charge) return attempt.refuse(new HoldfastError('entry_not_found'))
+      attempt.command = { ...attempt.command, ...charge }
+      this.#context.route(attempt)
+    } catch {
+      this.#context.postgres.failed()
+      this.#context.again(attempt)
+    }
+  }
+}
+
+function isAcked(lane: Lane, { epoch, seq }: { epoch: number; seq: number }): boolean {
+  return lane.epoch === epoch && seq <= lane.acked
+}
+
+function itemOf(
+  lane: Lane,
+  { run, items }: { run: PendingRun; items: readonly Item[] },
+  seq: number,
+): Item | undefined {
+  if (lane.epoch === run.epoch) return lane.items.get(seq)
+  return items.find(({ entry }) => entry.seq === seq)
+}

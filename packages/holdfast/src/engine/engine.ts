@@ -1,0 +1,259 @@
+import { HoldfastError } from '../errors/index.js'
+import type { Journal } from '../journal/index.js'
+import { type Command, command } from '../machine/index.js'
+import type { Place, Sequencer } from '../sequencer/index.js'
+import type { Telemetry } from '../telemetry/index.js'
+import { Appender } from './appender.js'
+import { Attempt, type Outcome } from './attempt.js'
+import { Circuit } from './circuit.js'
+import { type Clock, jitteredMs } from './clock.js'
+import { Confirmer } from './confirmer.js'
+import { type Context, DEFAULT_OPTIONS, type EngineOptions } from './context.js'
+import { Decider } from './decider.js'
+import { Fallback } from './fallback.js'
+import { Finder } from './finder.js'
+import { type Item, Lane } from './lane.js'
+import { Loader } from './loader.js'
+import { Sweeper } from './sweeper.js'
+
+export interface EngineParts {
+  readonly sequencer: Sequencer
+  readonly journal: Journal
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  /** Who this process is, in leases: unique. */
+  readonly asker: string
+  readonly shards: number
+  agendaOf(shard: number): string
+  placeOf(tenant: string, ref: string): Place
+  /** On a Cluster only wallets of one shard can share a script call. */
+  readonly cluster: boolean
+  readonly options?: Partial<EngineOptions>
+}
+
+export interface SubmitOptions {
+  readonly memory: boolean
+  readonly timeoutMs?: number | undefined
+  readonly signal?: AbortSignal | undefined
+  /** The caller tried this key before: the journal is asked first. */
+  readonly retry?: boolean | undefined
+}
+
+/**
+ * From a command to its answer:
+ *
+ *     submit ─▶ Decider ─▶ Redis decides ─▶ Appender ─▶ Postgres remembers ─▶ yes
+ *                  │  untrusted ▶ Loader        │  gap, stale, key seen ▶ again, or the first answer
+ *                  │  Redis away ▶ Fallback     │
+ *                  └─ refused ──────────────▶ Confirmer ─▶ it stands ───────▶ no
+ *
+ * Whatever happens on the way, an attempt is answered once: with the truth, or with "unknown, the same key is safe".
+ */
+export class Engine {
+  readonly #context: Context
+  readonly #options: EngineOptions
+  readonly #lanes = new Map<string, Lane>()
+  readonly #redis = new Map<number, Circuit>()
+  readonly #decider: Decider
+  readonly #appender: Appender
+  readonly #finder: Finder
+  readonly #fallback: Fallback
+  readonly #sweeper: Sweeper
+  readonly #parts: EngineParts
+  #redisBehindMs = 0
+  #postgresBehindMs = 0
+  #attempts = 0
+  #closing = false
+  #drained: (() => void) | undefined
+
+  constructor(parts: EngineParts) {
+    this.#parts = parts
+    const options = { ...DEFAULT_OPTIONS, ...parts.options }
+    this.#options = options
+    const { clock, telemetry, journal, sequencer, asker } = parts
+    const postgres = new Circuit(
+      clock,
+      () => journal.read([]),
+      (open) => telemetry.log?.(open ? 'error' : 'info', open ? 'postgres_away' : 'postgres_back'),
+    )
+    this.#context = {
+      sequencer,
+      journal,
+      clock,
+      options,
+      telemetry,
+      asker,
+      postgres,
+      redisAt: (place) => this.#redisAt(this.#groupOf(place)),
+      redisNow: () => clock.now() + this.#redisBehindMs,
+      postgresNow: () => clock.now() + this.#postgresBehindMs,
+      learnRedisClock: (time) => {
+        this.#redisBehindMs = time - clock.now()
+      },
+      learnPostgresClock: (time) => {
+        this.#postgresBehindMs = time - clock.now()
+      },
+      route: (attempt) => this.#route(attempt),
+      again: (attempt) => this.#again(attempt),
+      file: (items: readonly Item[]) => this.#appender.add(items),
+    }
+    this.#finder = new Finder(this.#context)
+    const confirmer = new Confirmer(this.#context, this.#finder)
+    const loader = new Loader(this.#context)
+    this.#appender = new Appender(this.#context, confirmer)
+    this.#fallback = new Fallback(this.#context, confirmer)
+    this.#decider = new Decider(this.#context, { loader, finder: this.#finder, confirmer }, (lane) =>
+      this.#groupOf(lane.place),
+    )
+    this.#sweeper = new Sweeper(this.#context, {
+      shards: parts.shards,
+      agendaOf: parts.agendaOf,
+      placeOf: parts.placeOf,
+      laneOf: (place) => this.#laneOf(place),
+      touch: (place) => this.submit(place, command({ kind: 'touch' }), { memory: false }),
+    })
+  }
+
+  /** Begins to look after what nobody touches. */
+  start(): void {
+    this.#sweeper.start()
+  }
+
+  /** Entries decided and not yet in the journal, and commands under way. */
+  get load(): { backlog: number; attempts: number } {
+    return { backlog: this.#appender.backlog, attempts: this.#attempts }
+  }
+
+  get health(): { redis: boolean; postgres: boolean } {
+    return { redis: [...this.#redis.values()].every(({ open }) => !open), postgres: !this.#context.postgres.open }
+  }
+
+  submit(place: Place, command: Command, options: SubmitOptions): Promise<Outcome> {
+    const refusal = this.#refusal(options)
+    if (refusal) return Promise.reject(refusal)
+    return new Promise((resolve, reject) => {
+      const { clock } = this.#context
+      const timeoutMs = options.timeoutMs ?? this.#options.timeoutMs
+      const lane = this.#laneOf(place)
+      const settle = (answer: Outcome | HoldfastError): void => {
+        cancel()
+        options.signal?.removeEventListener('abort', abort)
+        lane.active -= 1
+        this.#attempts -= 1
+        if (this.#attempts === 0) this.#drained?.()
+        if (answer instanceof HoldfastError) reject(answer)
+        else resolve(answer)
+      }
+      const attempt = new Attempt(
+        lane,
+        command,
+        // A refund rests on facts of the journal, so it is never acknowledged before it is there.
+        {
+          memory: options.memory && command.kind !== 'refund',
+          deadline: clock.now() + timeoutMs,
+          retry: options.retry ?? false,
+        },
+        settle,
+      )
+      const abort = (): void => attempt.refuse(new HoldfastError('aborted'))
+      const cancel = clock.after(timeoutMs, () =>
+        attempt.refuse(new HoldfastError('timeout', undefined, { timeoutMs })),
+      )
+      lane.active += 1
+      this.#attempts += 1
+      options.signal?.addEventListener('abort', abort, { once: true })
+      if (attempt.tries > 0) this.#finder.add(attempt, () => this.#route(attempt))
+      else this.#route(attempt)
+    })
+  }
+
+  #refusal({ memory, signal }: SubmitOptions): HoldfastError | null {
+    if (signal?.aborted) return new HoldfastError('aborted')
+    if (this.#closing) return new HoldfastError('unavailable', 'Holdfast is being closed')
+    if (this.#attempts >= this.#options.attemptsMax) {
+      return new HoldfastError('unavailable', 'Too many operations are under way', { limit: this.#options.attemptsMax })
+    }
+    if (this.#appender.backlog >= this.#options.backlogMax) {
+      return new HoldfastError('unavailable', 'Too many entries wait for Postgres', { limit: this.#options.backlogMax })
+    }
+    if (this.#context.postgres.open && !memory) {
+      return new HoldfastError('unavailable', 'Postgres is away; nothing was decided')
+    }
+    return null
+  }
+
+  #route(attempt: Attempt): void {
+    if (attempt.settled) return
+    const { lane } = attempt
+    const contended = lane.postgresUntil > this.#context.clock.now()
+    if (contended || this.#context.redisAt(lane.place).open) this.#fallback.add(attempt)
+    else this.#decider.add(attempt)
+  }
+
+  #again(attempt: Attempt): void {
+    if (attempt.settled) return
+    const { clock } = this.#context
+    if (clock.now() >= attempt.deadline) return attempt.refuse(new HoldfastError('timeout'))
+    attempt.tries += 1
+    const { lane } = attempt
+    // Redis and Postgres path fighting over one wallet would starve the former: for a moment all go the latter's way.
+    if (lane.stales >= 2 && lane.postgresUntil <= clock.now()) {
+      lane.stales = 0
+      lane.postgresUntil = clock.now() + this.#options.postgresSpellMs
+    }
+    const waitMs = attempt.tries > 1 ? jitteredMs(clock, attempt.tries, 1, 200) : 0
+    const look = (): void => this.#finder.add(attempt, () => this.#route(attempt))
+    if (waitMs === 0) look()
+    else clock.after(waitMs, look)
+  }
+
+  #laneOf(place: Place): Lane {
+    let lane = this.#lanes.get(place.walletKey)
+    if (lane) return lane
+    if (this.#lanes.size >= this.#options.lanesMax) this.#forgetIdle()
+    lane = new Lane(place)
+    this.#lanes.set(place.walletKey, lane)
+    return lane
+  }
+
+  /** What is told about an idle wallet is only a help: without it the script returns a little more. */
+  #forgetIdle(): void {
+    let spare = this.#options.lanesMax / 4
+    for (const [key, lane] of this.#lanes) {
+      if (spare <= 0) return
+      if (!lane.idle) continue
+      this.#lanes.delete(key)
+      spare -= 1
+    }
+  }
+
+  #groupOf(place: Place): number {
+    return this.#parts.cluster ? place.shard : 0
+  }
+
+  #redisAt(group: number): Circuit {
+    const known = this.#redis.get(group)
+    if (known) return known
+    const { clock, telemetry, sequencer, agendaOf } = this.#parts
+    const circuit = new Circuit(
+      clock,
+      () => sequencer.tend(agendaOf(group), []),
+      (open) => telemetry.log?.(open ? 'error' : 'info', open ? 'redis_away' : 'redis_back', { group }),
+    )
+    this.#redis.set(group, circuit)
+    return circuit
+  }
+
+  /** Answers what is under way, then ends. */
+  async close(): Promise<void> {
+    this.#closing = true
+    await this.#sweeper.stop()
+    if (this.#attempts > 0) {
+      await new Promise<void>((resolve) => {
+        this.#drained = resolve
+      })
+    }
+    this.#context.postgres.close()
+    for (const circuit of this.#redis.values()) circuit.close()
+  }
+}

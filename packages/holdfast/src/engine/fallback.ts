@@ -1,0 +1,163 @@
+import { HoldfastError } from '../errors/index.js'
+import type { Filed } from '../journal/index.js'
+import { decide, type Entry, type Rejection, type WalletState } from '../machine/index.js'
+import type { Rest } from '../sequencer/index.js'
+import type { Attempt } from './attempt.js'
+import { jitteredMs, sleep } from './clock.js'
+import type { Confirmer } from './confirmer.js'
+import type { Context } from './context.js'
+import type { Lane } from './lane.js'
+
+const GROUP_MAX = 256
+
+interface Decided {
+  readonly attempt: Attempt
+  /** Index of its own entry in what is appended; -1 for none. */
+  readonly own: number
+  readonly rejection: { rest: Rest; rejection: Rejection } | null
+  readonly due: number
+}
+
+/**
+ * The Postgres path: the same machine, in TypeScript, on the state that Postgres has, through the same compare-and-append. For
+ * wallets whose Redis is away, and for a moment for those that two paths fight over. The wallet is taken over first (its epoch is
+ * raised, and stays raised whatever is decided), and no row is locked across round trips: who appends first wins, the other one
+ * starts again.
+ */
+export class Fallback {
+  readonly #context: Context
+  readonly #confirmer: Confirmer
+
+  constructor(context: Context, confirmer: Confirmer) {
+    this.#context = context
+    this.#confirmer = confirmer
+  }
+
+  add(attempt: Attempt): void {
+    const { lane } = attempt
+    lane.fallback.push(attempt)
+    if (lane.fallingBack) return
+    lane.fallingBack = true
+    void this.#work(lane).finally(() => {
+      lane.fallingBack = false
+    })
+  }
+
+  async #work(lane: Lane): Promise<void> {
+    await new Promise<void>((resolve) => queueMicrotask(resolve))
+    for (let failures = 0; lane.fallback.length > 0; ) {
+      const group = lane.fallback.splice(0, GROUP_MAX).filter(({ settled }) => !settled)
+      if (group.length === 0) continue
+      try {
+        await this.#step(lane, group)
+        this.#context.postgres.worked()
+        failures = 0
+      } catch (error) {
+        // Appended or not, it is safe to come again: the keys will tell.
+        lane.owned = null
+        this.#context.postgres.failed()
+        this.#context.telemetry.log?.('warn', 'postgres_path_failed', { reason: String(error) })
+        await sleep(this.#context.clock, 20 + jitteredMs(this.#context.clock, failures, 20, 1_000))
+        failures += 1
+        for (const attempt of group) this.#context.again(attempt)
+      }
+    }
+  }
+
+  async #step(lane: Lane, group: readonly Attempt[]): Promise<void> {
+    const { journal, telemetry } = this.#context
+    const { ref } = lane.place
+    const state = lane.owned ?? (await this.#takeOver(lane, group))
+    if (!state) return
+    telemetry.count?.('holdfast_recoveries_total', { what: 'fallback' }, group.length)
+    const keyed = group.filter(({ command }) => command.key !== '')
+    const known = await journal.find(keyed.map(({ command: { key } }) => ({ ref, key })))
+    for (const [index, attempt] of keyed.entries()) {
+      const entry = known[index]
+      if (entry) attempt.recall(entry)
+    }
+    const filed: Filed[] = []
+    const decided: Decided[] = []
+    const keys = new Set<string>()
+    for (const attempt of group) {
+      if (attempt.settled) continue
+      // A second one with the same key waits for the first.
+      if (attempt.command.key !== '' && keys.has(attempt.command.key)) lane.fallback.push(attempt)
+      else await this.#decide(lane, state, attempt, filed, decided)
+      keys.add(attempt.command.key)
+    }
+    await this.#append(lane, filed, decided)
+  }
+
+  async #takeOver(lane: Lane, group: readonly Attempt[]): Promise<WalletState | null> {
+    const snapshot = await this.#context.journal.takeOver(lane.place.ref)
+    if (snapshot === null || snapshot === 'memory') {
+      for (const attempt of group) {
+        if (snapshot === null) attempt.refuse(new HoldfastError('wallet_not_found'))
+        else
+          attempt.refuse(
+            new HoldfastError('unavailable', 'Redis is away, and only Redis knows what it acknowledged from memory'),
+          )
+      }
+      return null
+    }
+    this.#context.telemetry.count?.('holdfast_recoveries_total', { what: 'take_over' })
+    this.#context.learnPostgresClock(snapshot.clock)
+    lane.distrust(snapshot.state.epoch + 1)
+    lane.owned = snapshot.state
+    return snapshot.state
+  }
+
+  async #decide(lane: Lane, state: WalletState, attempt: Attempt, filed: Filed[], decided: Decided[]): Promise<void> {
+    const { clock, journal } = this.#context
+    if (clock.now() > attempt.deadline) return this.#context.again(attempt)
+    const { ref } = lane.place
+    if (attempt.command.kind === 'refund') {
+      const charge = await journal.charge(ref, attempt.command.of)
+      if (!charge) return attempt.refuse(new HoldfastError('entry_not_found'))
+      attempt.command = { ...attempt.command, ...charge }
+    }
+    const now = Math.floor(this.#context.postgresNow())
+    const { entries, outcome } = decide(state, attempt.command, now)
+    const deadline = Math.floor(now + attempt.deadline - clock.now())
+    for (const entry of entries) filed.push({ ref, entry, deadline })
+    if (outcome.type === 'more') return void lane.fallback.unshift(attempt)
+    if (outcome.type === 'facts') {
+      // Refunds in this very group are not in the journal yet: the next group will know.
+      lane.owned = null
+      return void lane.fallback.push(attempt)
+    }
+    if (outcome.type === 'accepted') {
+      const own = attempt.command.kind === 'touch' ? -1 : filed.length - 1
+      decided.push({ attempt, own, rejection: null, due: state.due })
+      return
+    }
+    const rest = { epoch: state.epoch, seq: state.seq, head: state.head }
+    decided.push({ attempt, own: -1, rejection: { rest, rejection: outcome.rejection }, due: state.due })
+  }
+
+  async #append(lane: Lane, filed: readonly Filed[], decided: readonly Decided[]): Promise<void> {
+    if (filed.length > 0) {
+      const { verdicts, clock } = await this.#context.journal.append(filed)
+      if (clock > 0) this.#context.learnPostgresClock(clock)
+      for (const { type } of verdicts) this.#context.telemetry.count?.('holdfast_entries_total', { verdict: type })
+      if (!verdicts.every(({ type }) => type === 'appended' || type === 'there')) {
+        lane.owned = null
+        lane.stales += 1
+        this.#context.telemetry.count?.('holdfast_recoveries_total', { what: 'stale' })
+        for (const { attempt } of decided) this.#context.again(attempt)
+        return
+      }
+    }
+    for (const { attempt, own, rejection, due } of decided) {
+      if (rejection) {
+        const { code, facts } = rejection.rejection
+        this.#confirmer.add(attempt, { type: 'rejected', rest: rejection.rest, code, facts })
+      } else if (attempt.command.kind === 'touch') {
+        attempt.accept(null, false, 'ledger', due)
+      } else {
+        attempt.accept((filed[own] as { entry: Entry }).entry, false, 'ledger')
+      }
+    }
+  }
+}

@@ -1,0 +1,97 @@
+import type { Entry, WalletState } from '../machine/index.js'
+import type { Answer, Knowledge, PendingRun, Place } from '../sequencer/index.js'
+import type { Attempt } from './attempt.js'
+
+/** Somebody who waits for an entry to be in the journal: to say yes, or to have a refusal that rests on it confirmed. */
+export interface Waiter {
+  readonly attempt: Attempt
+  readonly next: { type: 'accept'; replayed: boolean; due?: number } | { type: 'confirm'; refusal: RefusalAnswer }
+}
+
+export type RefusalAnswer = Extract<Answer, { type: 'rejected' | 'conflict' }>
+
+/** An entry on its way from Redis to the journal. */
+export interface Item {
+  readonly lane: Lane
+  readonly entry: Entry
+  readonly waiters: Waiter[]
+  /** How often Postgres found that something before it was missing. */
+  gaps: number
+}
+
+/**
+ * What this process knows about a wallet, while it has to do with it. Nothing here decides: it is told to the script, which knows
+ * better, and it says which entries are already on their way.
+ *
+ *         acked            known
+ *     ──────┼────────────────┼──────▶ seq
+ *      in the journal   on their way (`items`)
+ */
+export class Lane implements Knowledge {
+  readonly place: Place
+  epochMin = 0
+  epoch = 0
+  acked = 0
+  known = 0
+  items = new Map<number, Item>()
+  /** Attempts under way; an idle lane may be forgotten. */
+  active = 0
+  /** Entries of this wallet that lost to something else in the journal, in a row. */
+  stales = 0
+  /** Until then the wallet runs on the Postgres path (the engine's clock). */
+  postgresUntil = 0
+  /** Waiting for the state to be loaded into Redis. */
+  parked: Attempt[] = []
+  loading = false
+  memoryWanted = false
+  /** Waiting for the Postgres path, and its state as it was after the last append. */
+  fallback: Attempt[] = []
+  fallingBack = false
+  owned: WalletState | null = null
+
+  constructor(place: Place) {
+    this.place = place
+  }
+
+  get idle(): boolean {
+    return this.active === 0 && this.items.size === 0 && !this.loading && !this.fallingBack
+  }
+
+  /** Takes in what a script returned. Gives the entries that are new to this process, as items to be appended. */
+  learn(run: PendingRun): Item[] {
+    if (run.epoch > this.epoch) this.#begin(run.epoch, run.acked)
+    const current = run.epoch === this.epoch
+    if (current && run.acked > this.acked) this.acked = run.acked
+    const fresh: Item[] = []
+    for (const entry of run.entries) {
+      if (current && entry.seq <= this.known) continue
+      const item: Item = { lane: this, entry, waiters: [], gaps: 0 }
+      fresh.push(item)
+      if (!current) continue
+      this.items.set(entry.seq, item)
+      this.known = entry.seq
+    }
+    return fresh
+  }
+
+  acknowledge(entry: Entry): void {
+    if (entry.epoch !== this.epoch) return
+    if (entry.seq > this.acked) this.acked = entry.seq
+    if (entry.seq > this.known) this.known = entry.seq
+    this.items.delete(entry.seq)
+    this.stales = 0
+  }
+
+  /** Nothing older than this epoch is to be believed any more. What is on its way gets its own verdict. */
+  distrust(epochMin: number): void {
+    if (epochMin > this.epochMin) this.epochMin = epochMin
+    if (this.epoch < this.epochMin) this.#begin(0, 0)
+  }
+
+  #begin(epoch: number, acked: number): void {
+    this.epoch = epoch
+    this.acked = acked
+    this.known = acked
+    this.items = new Map()
+  }
+}

@@ -1,0 +1,150 @@
+import { HoldfastError } from '../errors/index.js'
+import type { Look } from '../sequencer/index.js'
+import type { Attempt } from './attempt.js'
+import { jitteredMs, sleep } from './clock.js'
+import type { Context } from './context.js'
+import type { Lane } from './lane.js'
+
+/** Looks at a wallet that somebody else is loading before the advisory lease is ignored. */
+const BUSY_LOOKS_MAX = 20
+
+/**
+ * Puts wallets into Redis: look, raise, install. State enters only under a raised epoch, so that nothing of its life before is
+ * accepted beside it; and only on a raise whose success was seen, once. Whatever goes wrong in between, the next round raises again.
+ */
+export class Loader {
+  readonly #context: Context
+  readonly #queue: Lane[] = []
+  #loads = 0
+
+  constructor(context: Context) {
+    this.#context = context
+  }
+
+  park(attempt: Attempt): void {
+    const { lane } = attempt
+    lane.parked.push(attempt)
+    if (lane.loading) return
+    lane.loading = true
+    this.#queue.push(lane)
+    this.#next()
+  }
+
+  /** After a failover everything is loaded anew: as wallets are needed, and never all at once. */
+  #next(): void {
+    while (this.#loads < this.#context.options.loadsMax) {
+      const lane = this.#queue.shift()
+      if (!lane) return
+      this.#loads += 1
+      void this.#load(lane).finally(() => {
+        this.#loads -= 1
+        this.#next()
+      })
+    }
+  }
+
+  async #load(lane: Lane): Promise<void> {
+    let missing = false
+    try {
+      missing = !(await this.#bring(lane))
+    } finally {
+      const attempts = lane.parked
+      lane.parked = []
+      lane.loading = false
+      for (const attempt of attempts) {
+        if (missing) attempt.refuse(new HoldfastError('wallet_not_found'))
+        else this.#context.route(attempt)
+      }
+    }
+  }
+
+  /** False: there is no such wallet. Returns as soon as Redis has a state to be trusted, or is away. */
+  async #bring(lane: Lane): Promise<boolean> {
+    const { clock, options, postgres } = this.#context
+    const circuit = this.#context.redisAt(lane.place)
+    for (let round = 0, busy = 0; ; round += 1) {
+      if (lane.parked.every(({ settled }) => settled)) return true
+      if (round > 0) await sleep(clock, 1 + jitteredMs(clock, Math.min(round, 6), 2, 100))
+      let look: Look
+      try {
+        look = await this.#context.sequencer.look(lane.place, lane.epochMin, this.#context.asker, options.leaseMs)
+        circuit.worked()
+      } catch {
+        circuit.failed()
+        return true
+      }
+      const unmarked = lane.memoryWanted && look.core?.memory === false
+      if (look.why === 'trusted' && !unmarked) return true
+      if (look.lease === 'busy' && busy < BUSY_LOOKS_MAX) {
+        busy += 1
+        continue
+      }
+      try {
+        const done = await this.#raiseAndInstall(lane, look)
+        if (done !== 'again') return done === 'installed'
+      } catch (error) {
+        this.#context.telemetry.log?.('warn', 'load_failed', { reason: String(error) })
+        if (!(error instanceof JournalFailure)) {
+          circuit.failed()
+          return true
+        }
+        postgres.failed()
+      }
+    }
+  }
+
+  async #raiseAndInstall(lane: Lane, look: Look): Promise<'installed' | 'missing' | 'again'> {
+    const { journal, sequencer, options, asker, telemetry } = this.#context
+    const { ref } = lane.place
+    const [snapshot, committedKeys] = await fromJournal(async () => {
+      const committed = await this.#savePending(lane, look)
+      return [await journal.raise(ref, Math.max(lane.epochMin, look.epoch + 1), lane.memoryWanted), committed] as const
+    })
+    if (!snapshot) return 'missing'
+    this.#context.postgres.worked()
+    this.#context.learnPostgresClock(snapshot.clock)
+    lane.distrust(snapshot.state.epoch)
+    lane.owned = null
+    const reply = await sequencer.install(asker, {
+      place: lane.place,
+      state: snapshot.state,
+      memory: snapshot.memory,
+      deadline: Math.floor(this.#context.redisNow() + options.installWithinMs),
+      clock: snapshot.clock,
+      committedKeys,
+    })
+    telemetry.count?.('holdfast_recoveries_total', { what: 'reload' })
+    if (reply.type !== 'installed') return 'again'
+    if (reply.lost.length > 0) {
+      telemetry.count?.('holdfast_memory_lost_total', {}, reply.lost.length)
+      telemetry.log?.('error', 'memory_operations_lost', {
+        count: reply.lost.length,
+        codes: reply.lost.map(({ code }) => code),
+      })
+    }
+    return 'installed'
+  }
+
+  /** A raise discards what is pending. What still fits goes into the journal first; Redis is told which keys are there. */
+  async #savePending(lane: Lane, { pending }: Look): Promise<string[]> {
+    if (pending.length === 0) return []
+    const { ref } = lane.place
+    const filed = pending.map(({ entry }) => ({ ref, entry, deadline: 0 }))
+    const { verdicts } = await this.#context.journal.append(filed)
+    this.#context.telemetry.count?.('holdfast_recoveries_total', { what: 'help' }, pending.length)
+    return pending
+      .filter((_, index) => ['appended', 'there', 'seen'].includes(verdicts[index]?.type ?? ''))
+      .map(({ entry }) => entry.key)
+  }
+}
+
+/** It was Postgres that failed, not Redis. */
+class JournalFailure extends Error {}
+
+async function fromJournal<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    throw new JournalFailure('the journal did not answer', { cause: error })
+  }
+}

@@ -1,0 +1,126 @@
+import type { Place } from '../sequencer/index.js'
+import type { Outcome } from './attempt.js'
+import type { Context } from './context.js'
+import type { Item, Lane } from './lane.js'
+
+interface Parts {
+  readonly shards: number
+  agendaOf(shard: number): string
+  placeOf(tenant: string, ref: string): Place
+  laneOf(place: Place): Lane
+  /** Lets due holds of a wallet expire, wherever it is. */
+  touch(place: Place): Promise<Outcome>
+}
+
+/**
+ * Looks after what nobody touches: entries that a dead process left pending, holds whose time has come, wallets that may leave.
+ * Every process sweeps; who takes a wallet from the agenda has it for a few seconds, so they don't get in each other's way.
+ */
+export class Sweeper {
+  readonly #context: Context
+  readonly #parts: Parts
+  #cancel: (() => void) | undefined
+  #working: Promise<void> | undefined
+  #stopped = false
+
+  constructor(context: Context, parts: Parts) {
+    this.#context = context
+    this.#parts = parts
+  }
+
+  start(): void {
+    const { clock, options } = this.#context
+    if (this.#stopped) return
+    this.#cancel = clock.after(
+      options.sweepEveryMs * (0.5 + clock.random()),
+      () => {
+        this.#working = this.sweep().finally(() => this.start())
+      },
+      true,
+    )
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true
+    this.#cancel?.()
+    await this.#working
+  }
+
+  /** One round over all shards and over what Postgres knows to be due. */
+  async sweep(): Promise<void> {
+    const { shards } = this.#parts
+    const from = Math.floor(this.#context.clock.random() * shards)
+    for (let i = 0; i < shards && !this.#stopped; i += 1) {
+      try {
+        await this.#sweepShard((from + i) % shards)
+      } catch (error) {
+        this.#context.telemetry.log?.('debug', 'sweep_failed', { reason: String(error) })
+        break
+      }
+    }
+    if (!this.#stopped) await this.#sweepCold().catch(() => {})
+  }
+
+  async #sweepShard(shard: number): Promise<void> {
+    const { sequencer, options } = this.#context
+    const agendaKey = this.#parts.agendaOf(shard)
+    const names = await sequencer.claim(agendaKey, options.claimMax, options.claimMs)
+    if (names.length === 0) return
+    const lanes = names.map((name) => {
+      const at = name.indexOf(':')
+      return this.#parts.laneOf(this.#parts.placeOf(name.slice(0, at), name.slice(at + 1)))
+    })
+    const items = await this.#tend(agendaKey, lanes)
+    // What came to light goes into the journal, and then Redis is told so: nobody else may come by for a long time.
+    if (items.length === 0) return
+    await Promise.all(items.map((item) => this.#filed(item)))
+    await this.#tend(agendaKey, [...new Set(items.map(({ lane }) => lane))])
+  }
+
+  async #tend(agendaKey: string, lanes: readonly Lane[]): Promise<Item[]> {
+    const runs = await this.#context.sequencer.tend(agendaKey, lanes)
+    const fresh: Item[] = []
+    for (const [index, lane] of lanes.entries()) {
+      const run = runs[index]
+      if (run) fresh.push(...lane.learn(run))
+    }
+    if (fresh.length > 0) {
+      this.#context.telemetry.count?.('holdfast_recoveries_total', { what: 'help' }, fresh.length)
+      this.#context.file(fresh)
+    }
+    return fresh
+  }
+
+  /** Until the entry has its verdict, whichever; bounded, because Postgres may be away. */
+  async #filed(item: Item): Promise<void> {
+    const { clock } = this.#context
+    const until = clock.now() + 2_000
+    while (item.lane.items.get(item.entry.seq) === item && clock.now() < until) {
+      await new Promise<void>((resolve) => {
+        clock.after(20, resolve, true)
+      })
+    }
+  }
+
+  /** Wallets that are not in Redis: Postgres knows when their next hold expires. */
+  async #sweepCold(): Promise<void> {
+    const { journal, options, postgres } = this.#context
+    if (postgres.open) return
+    const due = await journal.due(Math.floor(this.#context.postgresNow() - options.dueGraceMs), options.claimMax)
+    for (const { ref, tenant } of due) {
+      if (this.#stopped) return
+      const place = this.#parts.placeOf(tenant, ref)
+      const outcome = await this.#parts.touch(place).catch(() => null)
+      if (outcome?.due === undefined) continue
+      const [row] = await journal.read([ref])
+      if (
+        row &&
+        row.due > 0 &&
+        row.due <= this.#context.postgresNow() &&
+        (outcome.due === 0 || outcome.due > row.due)
+      ) {
+        await journal.relax(ref, row.epoch, row.seq, outcome.due)
+      }
+    }
+  }
+}
