@@ -45,7 +45,7 @@ export async function openDevServices(options: DevServicesOptions = {}): Promise
   const failed = [redis, postgres].find((result) => result.status === 'rejected')
   if (failed) {
     await stop()
-    throw failed.reason
+    throw readable(failed.reason, dir)
   }
   return describe(dir, startedOf(redis), startedOf(postgres), stop)
 }
@@ -68,10 +68,15 @@ async function occupy(dir: string): Promise<FolderLock> {
     writeFileSync(join(dir, '.gitignore'), '*\n')
     return await lockFolder(dir)
   } catch (error) {
-    if (error instanceof ServicesError) throw error
-    const { code } = error as NodeJS.ErrnoException
-    throw new ServicesError(
-      `The data folder ${dir} can't be written (${code}). Choose one that you may write to (--data-dir), or set both REDIS_URL and DATABASE_URL.`,
-    )
+    throw readable(error, dir)
   }
+}
+
+/** Errors of the file system say what happened to which file, but not what a person can do about it. */
+function readable(error: unknown, dir: string): unknown {
+  const { code, path } = error as NodeJS.ErrnoException
+  if (code === undefined || path === undefined) return error
+  return new ServicesError(
+    `The data folder ${dir} can't be written (${code} at ${path}). Choose one that you may write to (--data-dir), or set both REDIS_URL and DATABASE_URL.`,
+  )
 }

@@ -26,7 +26,9 @@ export async function lockFolder(folder: string): Promise<FolderLock> {
       const found = contentOf(path)
       const holder = livingHolder(found)
       if (holder && Date.now() > deadline) {
-        throw new ServicesError(`Holdfast is already running in ${folder} (process ${holder}).`)
+        throw new ServicesError(
+          `Holdfast is already running in ${folder} (process ${holder}). Stop it first, or choose another folder (--data-dir).`,
+        )
       }
       if (holder) await sleep(POLL_MS)
       else takeAway(path, found, mine)
