@@ -17,8 +17,10 @@ export const dev: Run = async ({ config, nameOf }, { print }) => {
     const databaseUrl = services.databaseUrl ?? config.databaseUrl
     const started = await start({ ...config, redisUrl, databaseUrl, migrate: true } as ServeConfig, nameOf)
     const readyMs = Math.round(performance.now() - startedAt)
+    // Before it says that it is ready: whoever reads that may send a signal at once.
+    const stopAsked = untilSignal()
     print(config.json ? asJson(started, services, readyMs) : asText(started, services, readyMs))
-    await untilSignal()
+    await stopAsked
     return await stopCode(started.server)
   } finally {
     await services.stop()

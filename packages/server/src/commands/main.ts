@@ -1,13 +1,15 @@
 import { ServicesError } from '@holdfast/services'
 import { Command, CommanderError } from 'commander'
 import { ConfigError } from '../config/index.js'
-import { StartError } from '../lifecycle/index.js'
+import { StartError } from '../lifecycle/start-error.js'
 import { redactText } from '../logging/redact.js'
 import { VERSION } from '../version.js'
-import { defineCommand, EXIT, type Terminal } from './command.js'
-import { dev } from './dev.js'
-import { migrate } from './migrate.js'
-import { serve } from './serve.js'
+import { defineCommand, EXIT, type Run, type Terminal } from './command.js'
+
+// Loaded when they run: help, and a mistake on the command line, need not wait for a whole server.
+const dev: Run = async (...given) => (await import('./dev.js')).dev(...given)
+const serve: Run = async (...given) => (await import('./serve.js')).serve(...given)
+const migrate: Run = async (...given) => (await import('./migrate.js')).migrate(...given)
 
 const COMMANDS = [
   { name: 'dev', description: 'the server with a private Redis and Postgres, all on this machine', run: dev },

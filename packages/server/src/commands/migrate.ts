@@ -1,5 +1,5 @@
 import { HoldfastError, migrate as migrateDatabase, Postgres } from 'holdfast'
-import { StartError } from '../lifecycle/index.js'
+import { StartError } from '../lifecycle/start-error.js'
 import { EXIT, type Run } from './command.js'
 
 export const migrate: Run = async ({ config, nameOf }, { print }) => {

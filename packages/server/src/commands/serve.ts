@@ -40,6 +40,8 @@ export const serve: Run = async ({ config, nameOf }, { print }) => {
   const { server, connections } = await start(config as ServeConfig, nameOf)
   const readyMs = Math.round(performance.now() - startedAt)
   const { url } = server
+  // Before it says that it is ready: whoever reads that may send a signal at once.
+  const stopAsked = untilSignal()
   if (config.json) print(JSON.stringify({ event: 'ready', url, version: VERSION, readyMs }))
   else {
     print(
@@ -47,6 +49,6 @@ export const serve: Run = async ({ config, nameOf }, { print }) => {
     )
     print(`ready in ${(readyMs / 1000).toFixed(1)} s`)
   }
-  await untilSignal()
+  await stopAsked
   return stopCode(server)
 }

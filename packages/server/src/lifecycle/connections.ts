@@ -1,9 +1,5 @@
 import { checkMigrated, checkServer, HoldfastError, migrate, Postgres, RedisConnection, type Telemetry } from 'holdfast'
-
-/** Something needed at the start is not there or does not fit. The message is for the person at the terminal. */
-export class StartError extends Error {
-  override readonly name = 'StartError'
-}
+import { StartError } from './start-error.js'
 
 export interface ConnectionSettings {
   redisUrl: string

@@ -4,7 +4,8 @@ import type { Logger } from 'pino'
 import { createApp } from '../app.js'
 import { Readiness } from '../health/index.js'
 import type { Metrics } from '../metrics/index.js'
-import { type Connections, StartError } from './connections.js'
+import type { Connections } from './connections.js'
+import { StartError } from './start-error.js'
 
 export interface ServerSettings {
   host: string

@@ -1,0 +1,100 @@
+import { type PostgresHandle, type RedisHandle, startPostgres, startRedis } from '@holdfast/services'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type HoldfastProcess, holdfast } from './support/holdfast.js'
+
+let redis: RedisHandle
+let postgres: PostgresHandle
+
+beforeAll(async () => {
+  ;[redis, postgres] = await Promise.all([startRedis({ source: 'installed' }), startPostgres({ durable: false })])
+})
+afterAll(async () => {
+  await Promise.all([redis?.stop(), postgres?.stop()])
+})
+
+async function start(): Promise<{ server: HoldfastProcess; url: string }> {
+  const env = { REDIS_URL: redis.url, DATABASE_URL: postgres.url }
+  const server = await holdfast(['serve', '--port', '0', '--migrate', '--health-timeout-ms', '500'], { env })
+  return { server, url: await server.ready() }
+}
+
+async function readiness(url: string): Promise<{ status: number; type: string | null; body: Record<string, unknown> }> {
+  const response = await fetch(`${url}/health/ready`)
+  return {
+    status: response.status,
+    type: response.headers.get('content-type'),
+    body: (await response.json()) as Record<string, unknown>,
+  }
+}
+
+/** Asks until it is ready again: that it comes by itself is the point, not when. */
+async function untilReady(url: string): Promise<void> {
+  for (;;) {
+    if ((await readiness(url)).status === 200) return
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
+
+describe('health, on real servers', () => {
+  it('is ready, and says how long each took', async () => {
+    const { url } = await start()
+    const { status, body } = await readiness(url)
+    expect(status).toBe(200)
+    expect(body).toEqual({
+      status: 'ready',
+      checks: {
+        redis: { status: 'up', durationMs: expect.any(Number) },
+        postgres: { status: 'up', durationMs: expect.any(Number) },
+      },
+    })
+    expect((await fetch(`${url}/health`)).status).toBe(200)
+    expect(await (await fetch(`${url}/health/live`)).json()).toMatchObject({ status: 'live' })
+  })
+
+  it.each(['redis', 'postgres'] as const)(
+    'names %s when it dies, stays alive, and recovers by itself',
+    async (name) => {
+      const { server, url } = await start()
+      const dependency = name === 'redis' ? redis : postgres
+      await dependency.kill()
+      const { status, type, body } = await readiness(url)
+      expect([status, type]).toEqual([503, 'application/problem+json'])
+      expect(body).toMatchObject({ code: 'unavailable', retryable: true, away: [name], stopping: false })
+      expect((await fetch(`${url}/health/live`)).status).toBe(200)
+      expect(JSON.stringify(body)).not.toMatch(/127\.0\.0\.1/)
+
+      await dependency.restart()
+      await untilReady(url)
+      expect(server.stderr).toMatch(/"event":"dependency_away"/)
+      expect(server.stderr).toMatch(/"event":"dependency_back"/)
+    },
+  )
+
+  it.each(['redis', 'postgres'] as const)('answers in bounded time when %s hangs, and recovers', async (name) => {
+    const { url } = await start()
+    const dependency = name === 'redis' ? redis : postgres
+    dependency.pause()
+    try {
+      const startedAt = performance.now()
+      const { status, body } = await readiness(url)
+      expect(performance.now() - startedAt).toBeLessThan(3_000)
+      expect(status).toBe(503)
+      expect(body.away).toEqual([name])
+    } finally {
+      dependency.resume()
+    }
+    await untilReady(url)
+  })
+
+  it('shows what it measured of Redis and Postgres', async () => {
+    const { url } = await start()
+    await readiness(url)
+    const metrics = await (await fetch(`${url}/metrics`)).text()
+    expect(metrics).toMatch(/postgres_query_duration_seconds_count\{query="ping",outcome="ok"\} [1-9]/)
+    expect(metrics).toMatch(/postgres_pool_connections\{state="total"\} [1-9]/)
+    expect(metrics).toContain('redis_connections{state="ready"} 1\n')
+    expect(metrics).toMatch(
+      /http_request_duration_seconds_count\{method="GET",route="\/health\/ready",status="2xx"\} 1\n/,
+    )
+  })
+})

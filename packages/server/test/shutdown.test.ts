@@ -1,0 +1,106 @@
+import { once } from 'node:events'
+import { Agent, get, type IncomingMessage } from 'node:http'
+import { type PostgresHandle, startPostgres } from '@holdfast/services'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { freshRedis } from '../../../test/servers.js'
+import { type HoldfastProcess, holdfast } from './support/holdfast.js'
+
+let postgres: PostgresHandle
+beforeAll(async () => {
+  postgres = await startPostgres({ durable: false })
+})
+afterEach(() => postgres.resume())
+afterAll(() => postgres?.stop())
+
+/**
+ * A request that is slow for a real reason: Postgres is held, so that the question whether it is ready has to wait for the
+ * health timeout.
+ */
+async function startWithSlowRequest({ slowMs, graceMs }: { slowMs: number; graceMs: number }) {
+  const server = await holdfast(
+    ['serve', '--port', '0', '--migrate', '--health-timeout-ms', `${slowMs}`, '--shutdown-timeout-ms', `${graceMs}`],
+    { env: { REDIS_URL: await freshRedis(), DATABASE_URL: postgres.url } },
+  )
+  const url = await server.ready()
+  postgres.pause()
+  const answer = fetch(`${url}/health/ready`).then(
+    async (response) => ({ status: response.status, body: await response.json() }),
+    (error: Error) => error,
+  )
+  await untilInFlight(url)
+  return { server, url, answer }
+}
+
+/** The slow one, and the one that asks. */
+async function untilInFlight(url: string): Promise<void> {
+  while (!/^http_requests_in_flight 2$/m.test(await (await fetch(`${url}/metrics`)).text()));
+}
+
+async function untilRefused(url: string): Promise<void> {
+  for (;;) {
+    const refused = await fetch(`${url}/health/live`).then(
+      () => false,
+      () => true,
+    )
+    if (refused) return
+  }
+}
+
+const isRunning = (server: HoldfastProcess) => {
+  try {
+    return process.kill(server.pid, 0)
+  } catch {
+    return false
+  }
+}
+
+describe('a stop', () => {
+  it.each(['SIGTERM', 'SIGINT'] as const)(
+    'by %s finishes what is in flight, takes nothing new, and exits with 0',
+    async (signal) => {
+      const { server, url, answer } = await startWithSlowRequest({ slowMs: 1_500, graceMs: 10_000 })
+      server.signal(signal)
+      await untilRefused(url)
+      expect(isRunning(server)).toBe(true)
+      expect(await answer).toMatchObject({ status: 503, body: { away: ['postgres'], stopping: true } })
+      postgres.resume()
+      expect(await server.ended).toMatchObject({ code: 0, signal: null })
+    },
+  )
+
+  it('cuts what does not end in time, and exits with 1', async () => {
+    const { server, answer } = await startWithSlowRequest({ slowMs: 20_000, graceMs: 300 })
+    const startedAt = performance.now()
+    server.signal('SIGTERM')
+    expect(await answer).toBeInstanceOf(Error)
+    postgres.resume()
+    expect(await server.ended).toMatchObject({ code: 1, signal: null })
+    expect(performance.now() - startedAt).toBeLessThan(8_000)
+  })
+
+  it('is over at once at the second signal', async () => {
+    const { server, url, answer } = await startWithSlowRequest({ slowMs: 20_000, graceMs: 60_000 })
+    server.signal('SIGTERM')
+    await untilRefused(url)
+    const startedAt = performance.now()
+    server.signal('SIGTERM')
+    expect(await server.ended).toMatchObject({ code: 143 })
+    expect(performance.now() - startedAt).toBeLessThan(2_000)
+    expect(await answer).toBeInstanceOf(Error)
+  })
+
+  it('does not wait for connections that are only kept open', async () => {
+    const server = await holdfast(['serve', '--port', '0', '--migrate'], {
+      env: { REDIS_URL: await freshRedis(), DATABASE_URL: postgres.url },
+    })
+    const url = await server.ready()
+    const agent = new Agent({ keepAlive: true })
+    const [response] = (await once(get(`${url}/health/live`, { agent }), 'response')) as [IncomingMessage]
+    response.resume()
+    await once(response, 'end')
+    const startedAt = performance.now()
+    expect(await server.stop()).toMatchObject({ code: 0 })
+    expect(performance.now() - startedAt).toBeLessThan(3_000)
+    agent.destroy()
+  })
+})
