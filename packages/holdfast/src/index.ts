@@ -1,3 +1,9 @@
+export type { ChargeOptions, ExtendOptions, Hold, HoldRef } from './api/hold.js'
+export { type ConnectOptions, Holdfast } from './api/holdfast.js'
+export type { Entry, HoldFacts, HoldReceipt, Receipt } from './api/receipt.js'
+export type { OperationOptions } from './api/tenant.js'
+export type { HoldOptions, OpenOptions, Wallet, WalletState } from './api/wallet.js'
+export type { Durability, EngineOptions } from './engine/index.js'
 export { ERRORS, type ErrorCode, type Facts, HoldfastError } from './errors/index.js'
 export {
   checkMigrated,
@@ -12,5 +18,5 @@ export {
   readSettings,
   type ServerFinding,
 } from './postgres/index.js'
-export { RedisConnection } from './redis/index.js'
+export { RedisConnection, type RedisTarget } from './redis/index.js'
 export { METRICS, type MetricName, type Telemetry } from './telemetry/index.js'

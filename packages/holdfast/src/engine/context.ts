@@ -1,5 +1,6 @@
 import type { Journal } from '../journal/index.js'
-import type { Place, Sequencer } from '../sequencer/index.js'
+import type { Place } from '../redis/index.js'
+import type { Sequencer } from '../sequencer/index.js'
 import type { Telemetry } from '../telemetry/index.js'
 import type { Attempt } from './attempt.js'
 import type { Circuit } from './circuit.js'

@@ -1,5 +1,6 @@
 import type { Entry, WalletState } from '../machine/index.js'
-import type { Answer, Knowledge, PendingRun, Place } from '../sequencer/index.js'
+import type { Place } from '../redis/index.js'
+import type { Answer, Knowledge, PendingRun } from '../sequencer/index.js'
 import type { Attempt } from './attempt.js'
 
 /** Somebody who waits for an entry to be in the journal: to say yes, or to have a refusal that rests on it confirmed. */

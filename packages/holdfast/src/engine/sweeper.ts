@@ -1,4 +1,4 @@
-import type { Place } from '../sequencer/index.js'
+import type { Place } from '../redis/index.js'
 import type { Outcome } from './attempt.js'
 import type { Context } from './context.js'
 import type { Item, Lane } from './lane.js'

@@ -1,6 +1,6 @@
 export type { ClusterTarget, RedisTarget } from './client.js'
 export { type ConnectionOptions, RedisConnection } from './connection.js'
-export { Keys, type KeysOptions } from './keys.js'
+export { Keys, type KeysOptions, type Place } from './keys.js'
 export { type Outcome, RedisUnavailable, ScriptError } from './outcome.js'
 export { RedisScriptRunner, type RunnerOptions, type ScriptRunner } from './runner.js'
 export type { Script } from './script.js'

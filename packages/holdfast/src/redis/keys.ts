@@ -6,10 +6,12 @@ import { HoldfastError } from '../errors/index.js'
  *
  *   hf:<tenant>:{<shard>}:<purpose>:v1:<id>
  *   hf:acme:{17}:wallet:v1:9f86d081884c7d659a2feaa0c55ad015
- *   hf:acme:{17}:agenda:v1:17
+ *   hf:*:{17}:agenda:v1:17
  *
  * The shard is the hash tag: what one script call touches together lies on one node, and nothing wider is tied to it.
  * `v1` is the layout of the value, so that another layout can live beside this one during an upgrade.
+ *
+ * The agenda is one for all tenants (`*` is no tenant's name): whoever works through it must not know them first.
  *
  * A wallet's id is often a person's: it never stands in a key. In its place stands the wallet's `ref`, an HMAC of tenant
  * and id with a secret of the database's own. The same 128 bits are the wallet's primary key in Postgres.
@@ -20,6 +22,19 @@ export interface KeysOptions {
   readonly secret: Uint8Array
   /** Fixed when the database is made, for the same reason. */
   readonly shards: number
+}
+
+/** Where a wallet is: its keys in Redis, and its name in Postgres and on the agenda. */
+export interface Place {
+  readonly tenant: string
+  readonly ref: string
+  readonly shard: number
+  /** The wallet's state, holds, recent results and pending entries. */
+  readonly walletKey: string
+  /** The advisory lease of whoever is loading the wallet. */
+  readonly leaseKey: string
+  readonly agendaKey: string
+  readonly agendaName: string
 }
 
 const TENANT = /^[a-z0-9_-]{1,64}$/
@@ -76,25 +91,24 @@ export class Keys {
     return Number.parseInt(ref.slice(0, 8), 16) % this.shards
   }
 
-  /** The wallet's state, holds, recent results and pending entries. */
-  wallet(ref: string): string {
-    return `${this.#prefix(this.shard(ref))}wallet:v1:${ref}`
-  }
-
-  /** The advisory lease of whoever is loading the wallet. */
-  lease(ref: string): string {
-    return `${this.#prefix(this.shard(ref))}lease:v1:${ref}`
+  /** All that belongs to a wallet. */
+  place(ref: string): Place {
+    const shard = this.shard(ref)
+    const prefix = this.#prefixes[shard]
+    return {
+      tenant: this.tenant,
+      ref,
+      shard,
+      walletKey: `${prefix}wallet:v1:${ref}`,
+      leaseKey: `${prefix}lease:v1:${ref}`,
+      agendaKey: Keys.agenda(shard),
+      agendaName: `${this.tenant}:${ref}`,
+    }
   }
 
   /** The wallets of a shard that somebody must look at, by time. */
-  agenda(shard: number): string {
-    return `${this.#prefix(shard)}agenda:v1:${shard}`
-  }
-
-  #prefix(shard: number): string {
-    const prefix = this.#prefixes[shard]
-    if (prefix === undefined) throw new RangeError(`expected a shard from 0 to ${this.shards - 1}, got ${shard}`)
-    return prefix
+  static agenda(shard: number): string {
+    return `hf:*:{${shard}}:agenda:v1:${shard}`
   }
 
   #hmac(walletId: string): string {

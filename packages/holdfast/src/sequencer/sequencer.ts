@@ -1,18 +1,7 @@
 import type { Command, WalletState } from '../machine/index.js'
-import type { ScriptRunner } from '../redis/index.js'
+import type { Place, ScriptRunner } from '../redis/index.js'
 import { agendaClaim, walletDecide, walletInstall, walletLook, walletTend } from '../redis/scripts.generated.js'
 import { type Answer, type Look, type PendingRun, readAnswer, readEntries, readLook, readRun } from './reply.js'
-
-/** Where a wallet is: its keys in Redis and its name in Postgres. Made by `Keys`. */
-export interface Place {
-  readonly tenant: string
-  readonly ref: string
-  readonly shard: number
-  readonly walletKey: string
-  readonly leaseKey: string
-  readonly agendaKey: string
-  readonly agendaName: string
-}
 
 /** What the caller knows about a wallet, told along with its commands. */
 export interface Knowledge {

@@ -5,7 +5,7 @@ import { Keys, RedisConnection, RedisScriptRunner } from '../../src/redis/index.
 import { countNever, script } from './support/scripts.js'
 
 const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 7), shards: 1 })
-const wallet = (id: string) => keys.wallet(keys.ref(id))
+const wallet = (id: string) => keys.place(keys.ref(id)).walletKey
 const countBoth = script(
   'count-both',
   'keys 2 | resend never',

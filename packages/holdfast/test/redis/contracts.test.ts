@@ -1,8 +1,8 @@
 import { type RedisHandle, startRedis } from '@holdfast/services'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { command } from '../../src/machine/index.js'
-import { Keys, type Script, ScriptError, scripts } from '../../src/redis/index.js'
-import { type Place, type SequencedCommand, Sequencer } from '../../src/sequencer/index.js'
+import { Keys, type Place, type Script, ScriptError, scripts } from '../../src/redis/index.js'
+import { type SequencedCommand, Sequencer } from '../../src/sequencer/index.js'
 import { emptyState } from '../machine/oracle.js'
 import { script } from './support/scripts.js'
 import { StrictRunner, sitesOf } from './support/strict-runner.js'
@@ -87,7 +87,7 @@ describe('the size of a call', () => {
     await expect(sequencer.decide({ wallets, commands })).rejects.toThrow(
       'script wallet_decide: expected at most 64 commands in ARGV[1], got 65',
     )
-    await expect(sequencer.tend(keys.agenda(0), wallets)).rejects.toThrow(
+    await expect(sequencer.tend(Keys.agenda(0), wallets)).rejects.toThrow(
       'script wallet_tend: expected at most 64 commands in ARGV[1], got 65',
     )
     expect(await runner.reached()).toEqual([])
@@ -153,15 +153,5 @@ async function useEverything(on: StrictRunner): Promise<void> {
 }
 
 function placeOf(id: string): Place {
-  const ref = keys.ref(id)
-  const shard = keys.shard(ref)
-  return {
-    tenant: 'test',
-    ref,
-    shard,
-    walletKey: keys.wallet(ref),
-    leaseKey: keys.lease(ref),
-    agendaKey: keys.agenda(shard),
-    agendaName: ref,
-  }
+  return keys.place(keys.ref(id))
 }

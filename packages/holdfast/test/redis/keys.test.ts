@@ -41,9 +41,9 @@ describe('keys', () => {
     const keys = make('acme', 64)
     const ref = 'ffffffe10123456789abcdef01234567'
     expect(keys.shard(ref)).toBe(0xffffffe1 % 64)
-    expect(keys.wallet(ref)).toBe(`hf:acme:{33}:wallet:v1:${ref}`)
-    expect(keys.lease(ref)).toBe(`hf:acme:{33}:lease:v1:${ref}`)
-    expect(keys.agenda(33)).toBe('hf:acme:{33}:agenda:v1:33')
+    expect(keys.place(ref).walletKey).toBe(`hf:acme:{33}:wallet:v1:${ref}`)
+    expect(keys.place(ref).leaseKey).toBe(`hf:acme:{33}:lease:v1:${ref}`)
+    expect(keys.place(ref).agendaKey).toBe('hf:*:{33}:agenda:v1:33')
   })
 
   it('of one shard lie in one slot of a Cluster, those of different shards in many', () => {
@@ -54,7 +54,8 @@ describe('keys', () => {
       const shard = keys.shard(ref)
       const seen = slots.get(shard) ?? new Set()
       slots.set(shard, seen)
-      for (const key of [keys.wallet(ref), keys.lease(ref), keys.agenda(shard)]) seen.add(slotOf(key))
+      const { walletKey, leaseKey, agendaKey } = keys.place(ref)
+      for (const key of [walletKey, leaseKey, agendaKey]) seen.add(slotOf(key))
     }
     expect(slots.size).toBe(64)
     expect([...slots.values()].every((seen) => seen.size === 1)).toBe(true)
@@ -83,7 +84,7 @@ describe('keys', () => {
     for (const id of ['maria.lopez@example.com', '+49 170 1234567', 'a', '日本', '{7}']) {
       const ref = keys.ref(id)
       expect(ref).toMatch(/^[0-9a-f]{32}$/)
-      for (const key of [keys.wallet(ref), keys.lease(ref)]) {
+      for (const key of [keys.place(ref).walletKey, keys.place(ref).leaseKey]) {
         expect(key).toMatch(/^hf:acme:\{\d+\}:[a-z]+:v1:[0-9a-f]{32}$/)
       }
     }
@@ -103,9 +104,5 @@ describe('bad input', () => {
     expect(() => new Keys({ tenant: 'acme', secret: Buffer.from('short'), shards: 1 })).toThrow(
       'secret: expected at least 16 bytes',
     )
-  })
-
-  it('a shard that does not exist', () => {
-    expect(() => make('acme', 4).agenda(4)).toThrow('expected a shard from 0 to 3, got 4')
   })
 })

@@ -15,7 +15,7 @@ import { TOPOLOGIES, type Topology } from './support/topologies.js'
 const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 7), shards: 16 })
 let used = 0
 /** A key that no other test uses. */
-const freshKey = () => keys.wallet(keys.ref(`wallet ${++used}`))
+const freshKey = () => keys.place(keys.ref(`wallet ${++used}`)).walletKey
 
 /** Which of 'ok', 'not_executed' and 'unknown' a call came to; anything else is a failure of the test. */
 async function outcomeOf(call: Promise<unknown>): Promise<string> {
@@ -54,7 +54,7 @@ describe.each(Object.entries(TOPOLOGIES))('on %s', (name, start) => {
   it('passes keys and arguments in, and replies out', async () => {
     const { runner } = await connect()
     const echo = script('echo', 'keys 2 | resend safe', "return {KEYS[2], ARGV[1], #ARGV[2], {1, false, ARGV[3]}, ''}")
-    const [one, other] = [keys.agenda(3), keys.agenda(3)]
+    const [one, other] = [Keys.agenda(3), Keys.agenda(3)]
     const reply = await runner.run(echo, [one, other], ['höld', Buffer.from([0, 255, 10]), 2 ** 53 - 1])
     expect(reply).toEqual([other, 'höld', 3, [1, null, '9007199254740991'], ''])
   })

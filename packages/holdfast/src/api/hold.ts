@@ -1,0 +1,82 @@
+import { type HoldFacts, type HoldReceipt, holdReceiptOf, type Receipt } from './receipt.js'
+import { type OperationOptions, perform, type Tenant } from './tenant.js'
+import * as check from './validate.js'
+
+export interface ChargeOptions extends OperationOptions {
+  /** What the hold does not cover: reject the charge (default), or take the rest from `available`. */
+  readonly beyond?: 'reject' | 'available'
+}
+
+export interface ExtendOptions extends OperationOptions {
+  /** More money. */
+  readonly amount?: number
+  /** More time: milliseconds from now. Never shortens. */
+  readonly ttl?: number
+}
+
+/** A hold by its id, which is the key it was made with. Making one of these is no I/O. */
+export class HoldRef {
+  readonly id: string
+  readonly walletId: string
+  readonly #tenant: Tenant
+
+  constructor(tenant: Tenant, walletId: string, id: string) {
+    this.#tenant = tenant
+    this.walletId = walletId
+    this.id = id
+  }
+
+  /** Spends out of the hold; as often as wanted. */
+  async capture(amount: number, options: ChargeOptions): Promise<HoldReceipt> {
+    const charge = { kind: 'capture' as const, amount: check.amount('amount', amount, 1), ...this.#beyond(options) }
+    return holdReceiptOf(await perform(this.#tenant, this.walletId, charge, options))
+  }
+
+  /** More money, more time, or both, in one step. */
+  async extend(options: ExtendOptions): Promise<HoldReceipt> {
+    const { amount, ttl } = check.options('options', options)
+    if (amount === undefined && ttl === undefined) check.amount('amount', amount, 1)
+    const extension = {
+      kind: 'extend' as const,
+      hold: this.id,
+      amount: amount === undefined ? 0 : check.amount('amount', amount, 1),
+      ttlMs: ttl === undefined ? 0 : check.ttlMs(ttl),
+    }
+    return holdReceiptOf(await perform(this.#tenant, this.walletId, extension, options))
+  }
+
+  /** Final: `total` is what the whole hold costs, captures included. What is not needed goes back. */
+  async settle(total: number, options: ChargeOptions): Promise<HoldReceipt> {
+    const charge = { kind: 'settle' as const, amount: check.amount('total', total, 0), ...this.#beyond(options) }
+    return holdReceiptOf(await perform(this.#tenant, this.walletId, charge, options))
+  }
+
+  /** Returns what is left, and closes. */
+  async release(options: OperationOptions): Promise<HoldReceipt> {
+    const release = { kind: 'release' as const, hold: this.id }
+    return holdReceiptOf(await perform(this.#tenant, this.walletId, release, options))
+  }
+
+  #beyond(options: ChargeOptions): { hold: string; beyond: boolean } {
+    const { beyond = 'reject' } = check.options('options', options)
+    return { hold: this.id, beyond: check.oneOf('beyond', beyond, ['reject', 'available'] as const) === 'available' }
+  }
+}
+
+/** A hold as it was made. Operations on it return how it stands after them. */
+export class Hold extends HoldRef implements HoldFacts {
+  readonly amount: number
+  readonly captured: number
+  readonly left: number
+  readonly expiresAt: number
+  readonly receipt: Receipt
+
+  constructor(tenant: Tenant, walletId: string, { hold, ...receipt }: HoldReceipt) {
+    super(tenant, walletId, hold.id)
+    this.amount = hold.amount
+    this.captured = hold.captured
+    this.left = hold.left
+    this.expiresAt = hold.expiresAt
+    this.receipt = receipt
+  }
+}

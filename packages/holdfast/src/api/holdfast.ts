@@ -1,0 +1,192 @@
+import { randomBytes } from 'node:crypto'
+import { Cluster } from 'ioredis'
+import { type Durability, Engine, type EngineOptions, systemClock } from '../engine/index.js'
+import { HoldfastError } from '../errors/index.js'
+import { type Journal, PostgresJournal } from '../journal/index.js'
+import {
+  checkMigrated,
+  checkServer,
+  migrate,
+  Postgres,
+  type PostgresOptions,
+  type PostgresSource,
+  readSettings,
+} from '../postgres/index.js'
+import { type ConnectionOptions, Keys, RedisConnection, RedisScriptRunner, type RedisTarget } from '../redis/index.js'
+import { Sequencer } from '../sequencer/index.js'
+import type { Telemetry } from '../telemetry/index.js'
+import * as check from './validate.js'
+import { Wallet } from './wallet.js'
+
+const DEFAULT_SHARDS = 64
+
+export interface ConnectOptions {
+  /** A URL, ioredis options, `{ cluster: [...] }`, or an ioredis client to connect like. */
+  readonly redis: RedisTarget
+  /** A URL, the options of `pg`, or a pool of your own. */
+  readonly postgres: PostgresSource
+  /** Default `default`. */
+  readonly tenant?: string
+  /** Into how many shards wallets are hashed: fixed by the first who connects to a database. Default 64. */
+  readonly shards?: number
+  /** When an operation is acknowledged: `ledger` (default): committed in Postgres. `memory`: decided in Redis. */
+  readonly durability?: Durability
+  /** How long an operation waits for its answer, ms. Default 10,000. */
+  readonly timeout?: number
+  /** Postgres's schema. Default `holdfast`. */
+  readonly schema?: string
+  /** Bring the schema up to date. Default true; false: refuse to run on another version. */
+  readonly migrate?: boolean
+  readonly telemetry?: Telemetry
+  readonly redisOptions?: Omit<ConnectionOptions, 'telemetry'>
+  readonly postgresOptions?: Omit<PostgresOptions, 'telemetry' | 'schema'>
+  /** For those who measure. */
+  readonly engine?: Partial<EngineOptions>
+}
+
+interface Shared {
+  readonly engine: Engine
+  readonly journal: Journal
+  readonly sequencer: Sequencer
+  readonly durability: Durability
+  readonly close: () => Promise<void>
+  readonly ping: () => Promise<void>
+  keysOf(tenant: string): Keys
+}
+
+/** Balances and holds that are never double-spent, oversold or lost. Redis decides, Postgres remembers. */
+export class Holdfast {
+  readonly tenant: string
+  readonly #shared: Shared
+
+  private constructor(tenant: string, shared: Shared) {
+    this.tenant = tenant
+    this.#shared = shared
+  }
+
+  static async connect(options: ConnectOptions): Promise<Holdfast> {
+    const given = check.options('options', options)
+    const tenant = (given.tenant ?? 'default') as string
+    const shards = given.shards === undefined ? null : check.integer('shards', given.shards, 1, 16_384)
+    const durability = check.oneOf('durability', given.durability ?? 'ledger', ['ledger', 'memory'] as const)
+    const timeoutMs = check.timeoutMs(given.timeout)
+    const { telemetry = {} } = options
+    const postgres = new Postgres(options.postgres, {
+      ...options.postgresOptions,
+      ...(options.schema !== undefined && { schema: options.schema }),
+      telemetry,
+    })
+    let redis: RedisConnection | undefined
+    try {
+      const settings = await prepare(postgres, options, shards, telemetry)
+      redis = new RedisConnection(options.redis, { ...options.redisOptions, telemetry })
+      const shared = share(redis, postgres, settings, {
+        durability,
+        telemetry,
+        engine: { ...options.engine, ...(timeoutMs !== undefined && { timeoutMs }) },
+        cluster: isCluster(options.redis),
+      })
+      shared.keysOf(tenant)
+      await redis.ready().catch((error) => telemetry.log?.('error', 'redis_away', { reason: String(error) }))
+      shared.engine.start()
+      return new Holdfast(tenant, shared)
+    } catch (error) {
+      await Promise.all([redis?.close(), postgres.close()])
+      throw error
+    }
+  }
+
+  /** The same connections, another tenant: other wallets, other keys. */
+  forTenant(tenant: string): Holdfast {
+    this.#shared.keysOf(tenant)
+    return new Holdfast(tenant, this.#shared)
+  }
+
+  /** A wallet by its id, without I/O. */
+  wallet(id: string): Wallet {
+    const { engine, journal, sequencer, durability } = this.#shared
+    return new Wallet({ keys: this.#shared.keysOf(this.tenant), engine, journal, sequencer, durability }, id)
+  }
+
+  /** Answers what is under way, then ends connections of its own. Wallets of all tenants are closed with it. */
+  async close(): Promise<void> {
+    await this.#shared.close()
+  }
+}
+
+interface Settings {
+  readonly secret: Buffer
+  readonly shards: number
+}
+
+async function prepare(
+  postgres: Postgres,
+  options: ConnectOptions,
+  shards: number | null,
+  telemetry: Telemetry,
+): Promise<Settings> {
+  if (options.migrate === false) await checkMigrated(postgres)
+  else await migrate(postgres)
+  for (const finding of await checkServer(postgres)) telemetry.log?.('warn', 'postgres_setting', { ...finding })
+  const { secret } = await readSettings(postgres)
+  const [row] = await postgres.query<{ shards: number }>('fixShards', [shards ?? DEFAULT_SHARDS])
+  if (!row) throw new HoldfastError('unavailable', 'The settings of the database are gone')
+  if (shards !== null && row.shards !== shards) {
+    throw new HoldfastError(
+      'invalid_argument',
+      `shards: expected ${row.shards}, as the database was made with, got ${shards}`,
+    )
+  }
+  return { secret, shards: row.shards }
+}
+
+function share(
+  redis: RedisConnection,
+  postgres: Postgres,
+  { secret, shards }: Settings,
+  given: { durability: Durability; telemetry: Telemetry; engine: Partial<EngineOptions>; cluster: boolean },
+): Shared {
+  const tenants = new Map<string, Keys>()
+  const keysOf = (tenant: string): Keys => {
+    let keys = tenants.get(tenant)
+    if (!keys) {
+      keys = new Keys({ tenant, secret, shards })
+      tenants.set(tenant, keys)
+    }
+    return keys
+  }
+  const runner = new RedisScriptRunner(redis)
+  const sequencer = new Sequencer(runner, {
+    aheadMaxMs: 60_000,
+    helpAfterMs: 10_000,
+    idleAfterMs: 600_000,
+    pendingMax: 1_000,
+    now: systemClock.now,
+  })
+  const journal = new PostgresJournal(postgres)
+  const engine = new Engine({
+    sequencer,
+    journal,
+    clock: systemClock,
+    telemetry: given.telemetry,
+    asker: randomBytes(12).toString('hex'),
+    shards,
+    agendaOf: (shard) => Keys.agenda(shard),
+    placeOf: (tenant, ref) => keysOf(tenant).place(ref),
+    cluster: given.cluster,
+    options: given.engine,
+  })
+  const close = async (): Promise<void> => {
+    await engine.close()
+    runner.close()
+    await Promise.all([redis.close(), postgres.close()])
+  }
+  const ping = async (): Promise<void> => {
+    await Promise.all([redis.ping(), journal.read([])])
+  }
+  return { engine, journal, sequencer, durability: given.durability, close, ping, keysOf }
+}
+
+function isCluster(target: RedisTarget): boolean {
+  return target instanceof Cluster || (typeof target === 'object' && 'cluster' in target)
+}

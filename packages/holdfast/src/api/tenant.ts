@@ -1,0 +1,59 @@
+import type { Durability, Engine, Outcome } from '../engine/index.js'
+import type { Journal } from '../journal/index.js'
+import { type Command, command } from '../machine/index.js'
+import type { Keys } from '../redis/index.js'
+import type { Sequencer } from '../sequencer/index.js'
+import * as check from './validate.js'
+
+/** What every operation takes beside what it is about. */
+export interface OperationOptions {
+  /** Makes the operation safe to repeat: the same key gives the first answer again. */
+  readonly key: string
+  /** JSON of up to 4 kB, kept with the entry. */
+  readonly metadata?: unknown
+  /** The other side of the books. Default: `funding` for credits, `revenue` for everything else. */
+  readonly counter?: string
+  readonly durability?: Durability
+  /** How long to wait, ms. The operation may still happen: the same key is safe to try again. */
+  readonly timeout?: number
+  readonly signal?: AbortSignal
+  /** This key was tried before and the answer is not known: the journal is asked first. */
+  readonly retry?: boolean
+}
+
+/** One tenant's way to the engine: everything that wallets and holds need. */
+export interface Tenant {
+  readonly keys: Keys
+  readonly engine: Engine
+  readonly journal: Journal
+  readonly sequencer: Sequencer
+  readonly durability: Durability
+}
+
+type Asked = Pick<Command, 'kind'> & Partial<Pick<Command, 'hold' | 'amount' | 'ttlMs' | 'beyond' | 'of'>>
+
+/** Checks what is common to all operations, and hands the command to the engine. */
+export async function perform(
+  { keys, engine, durability }: Tenant,
+  walletId: string,
+  asked: Asked,
+  given: unknown,
+): Promise<Outcome> {
+  const options = check.options('options', given)
+  const chosen =
+    options.durability === undefined
+      ? durability
+      : check.oneOf('durability', options.durability, ['ledger', 'memory'] as const)
+  const full = command({
+    ...asked,
+    key: check.key(options.key),
+    metadata: check.metadata(options.metadata),
+    ...(options.counter !== undefined && { counter: check.text('counter', options.counter) }),
+  })
+  return engine.submit(keys.place(keys.ref(walletId)), full, {
+    memory: chosen === 'memory',
+    timeoutMs: check.timeoutMs(options.timeout),
+    signal: check.signal(options.signal),
+    retry: options.retry === true,
+  })
+}

@@ -1,0 +1,165 @@
+import { HoldfastError } from '../errors/index.js'
+import type { WalletRow } from '../journal/index.js'
+import { genesisHash, type WalletStatus } from '../machine/index.js'
+import type { CoreState } from '../sequencer/index.js'
+import { Hold, HoldRef } from './hold.js'
+import { type Entry, entryOf, holdReceiptOf, type Receipt, receiptOf } from './receipt.js'
+import { type OperationOptions, perform, type Tenant } from './tenant.js'
+import * as check from './validate.js'
+
+const ENTRIES_MAX = 1_000
+
+export interface OpenOptions {
+  /** A currency, or any asset code of your own. Amounts are integers in its smallest unit. */
+  readonly currency: string
+  /** How far `available` may go below zero. Default 0. */
+  readonly creditLimit?: number
+  readonly metadata?: unknown
+}
+
+export interface HoldOptions extends OperationOptions {
+  /** Milliseconds until it expires and what is left goes back. */
+  readonly ttl: number
+}
+
+/** A wallet as it stands. */
+export interface WalletState {
+  readonly id: string
+  readonly currency: string
+  readonly available: number
+  readonly reserved: number
+  readonly creditLimit: number
+  readonly status: WalletStatus
+  /** The number of its last entry. */
+  readonly seq: number
+  readonly epoch: number
+  /** The hash of its last entry: noted elsewhere, it shows whether the journal was tampered with. */
+  readonly head: string
+  readonly openedAt: number
+  readonly updatedAt: number
+  readonly metadata?: unknown
+}
+
+/** A wallet by its id. Making one of these is no I/O. */
+export class Wallet {
+  readonly id: string
+  readonly #tenant: Tenant
+
+  constructor(tenant: Tenant, id: string) {
+    this.#tenant = tenant
+    this.id = check.text('wallet id', id)
+  }
+
+  /** Makes the wallet. The same again changes nothing; with another currency or limit it is `wallet_exists`. */
+  async open(options: OpenOptions): Promise<WalletState> {
+    const { currency, creditLimit = 0, metadata } = check.options('options', options)
+    const { keys, journal } = this.#tenant
+    const ref = keys.ref(this.id)
+    const asked = {
+      ref,
+      tenant: keys.tenant,
+      id: this.id,
+      currency: check.text('currency', currency),
+      creditLimit: check.amount('creditLimit', creditLimit, 0),
+      metadata: check.metadata(metadata),
+    }
+    await journal.open({ ...asked, head: genesisHash(ref, asked.currency) })
+    const [row] = await journal.read([ref])
+    if (!row) throw new HoldfastError('wallet_not_found')
+    if (row.currency !== asked.currency || row.initialLimit !== asked.creditLimit) {
+      throw new HoldfastError('wallet_exists', undefined, { currency: row.currency, creditLimit: row.initialLimit })
+    }
+    return stateOf(row)
+  }
+
+  /** As the journal has it; with `pending` what is decided but perhaps not committed yet. Null: never opened. */
+  async get(options: { pending?: boolean } = {}): Promise<WalletState | null> {
+    const { pending = false } = check.options('options', options)
+    const { keys, journal, sequencer } = this.#tenant
+    const ref = keys.ref(this.id)
+    const [row] = await journal.read([ref])
+    if (!row) return null
+    if (!pending) return stateOf(row)
+    const look = await sequencer.look(keys.place(ref), row.epoch, '', 0).catch(() => null)
+    return look?.why === 'trusted' && look.core ? stateOf(row, look.core) : stateOf(row)
+  }
+
+  async credit(amount: number, options: OperationOptions): Promise<Receipt> {
+    const credit = { kind: 'credit' as const, amount: check.amount('amount', amount, 1) }
+    return receiptOf(await perform(this.#tenant, this.id, credit, options))
+  }
+
+  /** Checks and deducts in one step. */
+  async debit(amount: number, options: OperationOptions): Promise<Receipt> {
+    const debit = { kind: 'debit' as const, amount: check.amount('amount', amount, 1) }
+    return receiptOf(await perform(this.#tenant, this.id, debit, options))
+  }
+
+  /** Sets money aside until it is settled, released, or its time is over. Its id is the key. */
+  async hold(amount: number, options: HoldOptions): Promise<Hold> {
+    const { ttl } = check.options('options', options)
+    const hold = { kind: 'hold' as const, amount: check.amount('amount', amount, 1), ttlMs: check.ttlMs(ttl) }
+    return new Hold(this.#tenant, this.id, holdReceiptOf(await perform(this.#tenant, this.id, hold, options)))
+  }
+
+  /** A hold by its id, without I/O. */
+  holdRef(id: string): HoldRef {
+    return new HoldRef(this.#tenant, this.id, check.text('hold id', id))
+  }
+
+  /** Gives back a debit, capture or settle: partly, repeatedly, never more than it was. Always durable before it is acknowledged. */
+  async refund(seq: number, amount: number, options: OperationOptions): Promise<Receipt> {
+    const of = check.integer('seq', seq, 1, Number.MAX_SAFE_INTEGER)
+    const checked = check.amount('amount', amount, 1)
+    check.key(check.options('options', options).key)
+    const { keys, journal } = this.#tenant
+    const charge = await journal.charge(keys.ref(this.id), of)
+    const refund = { kind: 'refund' as const, of, amount: checked, hold: charge?.hold ?? '' }
+    return receiptOf(await perform(this.#tenant, this.id, refund, options))
+  }
+
+  /** From now on nothing is spent or reserved; what was reserved can still be used. */
+  async freeze(options: OperationOptions): Promise<Receipt> {
+    return receiptOf(await perform(this.#tenant, this.id, { kind: 'freeze' }, options))
+  }
+
+  async unfreeze(options: OperationOptions): Promise<Receipt> {
+    return receiptOf(await perform(this.#tenant, this.id, { kind: 'unfreeze' }, options))
+  }
+
+  async setCreditLimit(limit: number, options: OperationOptions): Promise<Receipt> {
+    const change = { kind: 'limit' as const, amount: check.amount('limit', limit, 0) }
+    return receiptOf(await perform(this.#tenant, this.id, change, options))
+  }
+
+  /** For good. Only an empty wallet without open holds can be closed. */
+  async close(options: OperationOptions): Promise<Receipt> {
+    return receiptOf(await perform(this.#tenant, this.id, { kind: 'close' }, options))
+  }
+
+  /** The journal, oldest first, after a seq. */
+  async entries(options: { after?: number; limit?: number } = {}): Promise<Entry[]> {
+    const { after = 0, limit = 100 } = check.options('options', options)
+    const from = check.integer('after', after, 0, Number.MAX_SAFE_INTEGER - 1) + 1
+    const { keys, journal } = this.#tenant
+    const entries = await journal.entries(keys.ref(this.id), from, check.integer('limit', limit, 1, ENTRIES_MAX))
+    return entries.map(entryOf)
+  }
+}
+
+function stateOf(row: WalletRow, core: CoreState | WalletRow = row): WalletState {
+  return {
+    id: row.id,
+    currency: row.currency,
+    available: core.available,
+    reserved: core.reserved,
+    creditLimit: core.creditLimit,
+    status: core.status,
+    seq: core.seq,
+    epoch: core.epoch,
+    head: core.head,
+    openedAt: row.openedAt,
+    updatedAt: core.at,
+    ...(row.metadata !== '' && { metadata: JSON.parse(row.metadata) }),
+  }
+}
