@@ -1,8 +1,9 @@
 -- What the journal says about entries that were refused. A statement of its own, so that it sees who won the race.
-SELECT e.n::integer AS n, w.epoch, w.seq, w.epoch > timeline_epoch() AND w.epoch < timeline_epoch() + 1000000000 AS current,
-       encode(w.head, 'hex') AS head, clock_ms() AS clock,
+SELECT e.n::integer AS n, w.epoch, w.seq, w.epoch > t.floor AND w.epoch < t.floor + 1000000000 AS current,
+       encode(w.head, 'hex') AS head, w.available, w.reserved, t.clock,
        (SELECT encode(x.hash, 'hex') FROM entries x WHERE x.wallet = e.wallet AND x.seq = e.seq) AS hash_there,
        (SELECT x.seq FROM entries x WHERE x.wallet = e.wallet AND x.key = e.key) AS key_seq
 FROM unnest($1::uuid[], $2::bigint[], $3::text[]) WITH ORDINALITY AS e(wallet, seq, key, n)
+CROSS JOIN (SELECT timeline_epoch() AS floor, clock_ms() AS clock) AS t
 LEFT JOIN wallets w ON w.ref = e.wallet
 ORDER BY e.n

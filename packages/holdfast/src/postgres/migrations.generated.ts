@@ -38,6 +38,8 @@ CREATE TABLE wallets (
   metadata text,
   opened_at bigint NOT NULL,
   initial_limit bigint NOT NULL,
+  -- What the chain of its entries begins with.
+  genesis bytea NOT NULL,
   -- timeline of this Postgres × 10^9 + how often it was raised: see timeline_epoch().
   epoch bigint NOT NULL,
   -- Who decides under this epoch.
@@ -97,7 +99,9 @@ END $$;
 
 CREATE INDEX wallets_by_id ON wallets (tenant, id);
 CREATE INDEX wallets_by_due ON wallets (due) WHERE due > 0;
+-- Refunds alone, so that other entries don't pay for them.
 CREATE INDEX entries_by_refund ON entries (wallet, of_seq) WHERE of_seq IS NOT NULL;
+CREATE INDEX entries_by_refunded_hold ON entries (wallet, hold) WHERE of_seq IS NOT NULL;
 
 -- Open holds at some seq, so that loading a wallet behind one very old hold does not read everything since.
 CREATE TABLE checkpoints (
@@ -114,6 +118,15 @@ END $$;
 CREATE TRIGGER entries_are_final BEFORE UPDATE OR DELETE ON entries FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER entries_stay BEFORE TRUNCATE ON entries FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
+-- Parts inherit the trigger of rows, but not that of statements.
+DO $$
+BEGIN
+  FOR part IN 0..7 LOOP
+    EXECUTE format('CREATE TRIGGER entries_stay BEFORE TRUNCATE ON entries_%s FOR EACH STATEMENT
+                    EXECUTE FUNCTION refuse_change()', part);
+  END LOOP;
+END $$;
+
 -- The least epoch of this Postgres's timeline. A promoted replica has another timeline, so every epoch of the old one is past,
 -- also a raise that the replica missed. Fails on a server in recovery: nothing is decided on a replica.
 CREATE FUNCTION timeline_epoch() RETURNS bigint LANGUAGE sql VOLATILE AS $$
@@ -129,6 +142,11 @@ $$;
 --
 -- The rows are moved first, by compare, and only what was moved is inserted: half the cost of lock, join, insert. A key that was
 -- seen before fails the insert: then everything is undone, the runs with such keys are left out, and the rest is done again.
+--
+-- The deadline asks the clock anew for every row, and once more when the row changed while this waited for its lock: who took the
+-- wallet over in between, found the key missing and said no, must not be proved wrong by an entry that comes after its time.
+--
+-- skip_locked: refuses the runs of wallets that somebody else has locked, instead of waiting for them.
 CREATE FUNCTION append(
   run_wallet uuid[], run_epoch bigint[], run_first bigint[], run_prev bytea[], run_available bigint[], run_reserved bigint[],
   run_last bigint[], run_head bytea[], run_at bigint[], run_available_after bigint[], run_reserved_after bigint[],
@@ -137,16 +155,20 @@ CREATE FUNCTION append(
   entry_reserved_delta bigint[], entry_available bigint[], entry_reserved bigint[], entry_hold_amount bigint[],
   entry_hold_captured bigint[], entry_hold_left bigint[], entry_hold_expires_at bigint[], entry_hold_refunded bigint[],
   entry_of_seq bigint[], entry_of_refunded bigint[], entry_kind entry_kind[], entry_hash bytea[], entry_key text[],
-  entry_hold text[], entry_counter text[], entry_params text[], entry_metadata text[]
+  entry_hold text[], entry_counter text[], entry_params text[], entry_metadata text[], skip_locked boolean
 ) RETURNS integer[] LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
   floor_epoch bigint := timeline_epoch();
-  now_ms bigint := clock_ms();
   left_out integer[] := '{}';
   moved integer[];
   complete boolean;
   seen integer[];
 BEGIN
+  IF skip_locked THEN
+    WITH free AS (SELECT ref FROM wallets WHERE ref = ANY (run_wallet) ORDER BY ref FOR NO KEY UPDATE SKIP LOCKED)
+    SELECT coalesce(array_agg(r.run), '{}') INTO left_out
+    FROM unnest(run_wallet) WITH ORDINALITY AS r(wallet, run) WHERE r.wallet NOT IN (SELECT ref FROM free);
+  END IF;
   LOOP
     BEGIN
       WITH done AS (
@@ -162,7 +184,7 @@ BEGIN
         WHERE w.ref = r.wallet AND w.epoch = r.epoch AND w.seq = r.first - 1 AND w.head = r.prev
           AND w.available = r.available AND w.reserved = r.reserved
           AND r.epoch > floor_epoch AND r.epoch < floor_epoch + 1000000000
-          AND (r.deadline = 0 OR now_ms <= r.deadline)
+          AND (r.deadline = 0 OR clock_ms() <= r.deadline)
           AND (left_out = '{}' OR r.run <> ALL (left_out))
         RETURNING r.run::integer AS run
       )
@@ -186,10 +208,9 @@ BEGIN
       EXIT;
     EXCEPTION WHEN unique_violation THEN
       SELECT array_agg(DISTINCT e.run) INTO seen
-      FROM unnest(entry_run, entry_key, entry_seq) AS e(run, key, seq)
+      FROM (SELECT run, key, count(*) AS times FROM unnest(entry_run, entry_key) AS o(run, key) GROUP BY run, key) AS e
       WHERE e.run = ANY (moved)
-        AND (EXISTS (SELECT FROM entries x WHERE x.wallet = run_wallet[e.run] AND x.key = e.key)
-             OR (SELECT count(*) FROM unnest(entry_run, entry_key) AS o(run, key) WHERE o.run = e.run AND o.key = e.key) > 1);
+        AND (e.times > 1 OR EXISTS (SELECT FROM entries x WHERE x.wallet = run_wallet[e.run] AND x.key = e.key));
       IF seen IS NULL THEN
         RAISE;
       END IF;
@@ -202,12 +223,13 @@ BEGIN
   RETURN ARRAY(SELECT run::integer FROM generate_subscripts(run_wallet, 1) AS run WHERE run <> ALL (moved));
 END $$;
 
--- The open holds of a wallet as the journal has them: the checkpoint, if there is one, and what came after it.
+-- The open holds of a wallet as the journal has them: the checkpoint, if it is not older than every hold, and what came after it.
+-- from_seq is the row's \`since\`: 0 when nothing is open, whatever a checkpoint says.
 CREATE FUNCTION open_holds(of_wallet uuid, from_seq bigint)
 RETURNS TABLE (hold text, amount bigint, captured bigint, left_over bigint, expires_at bigint, refunded bigint)
 LANGUAGE sql STABLE SET search_path FROM CURRENT AS $$
   WITH start AS (
-    SELECT c.seq, c.holds FROM checkpoints c WHERE c.wallet = of_wallet AND c.seq >= from_seq
+    SELECT c.seq, c.holds FROM checkpoints c WHERE c.wallet = of_wallet AND from_seq > 0 AND c.seq >= from_seq
   ), latest AS (
     SELECT DISTINCT ON (h.hold) h.*
     FROM (

@@ -3,7 +3,7 @@
 export const QUERIES = {
   append: `-- See the function: one statement appends many runs, and says which it refused.
 SELECT append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25,
-              $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38) AS refused, clock_ms() AS clock`,
+              $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39) AS refused, clock_ms() AS clock`,
   checkServer: `-- Settings as they hold for this very connection, after what Holdfast set on it.
 SELECT
   current_setting('server_version_num')::integer AS version,
@@ -15,8 +15,8 @@ SELECT
   (SELECT count(*)::integer FROM pg_stat_replication) AS replicas`,
   confirm: `-- Does what a refusal rests on stand? One read for many refusals, all decided before it was sent.
 SELECT r.n::integer AS n,
-       coalesce(w.epoch = r.epoch AND w.epoch > timeline_epoch() AND w.epoch < timeline_epoch() + 1000000000, false) AS current,
-       coalesce((w.seq = r.seq AND w.head = r.head)
+       coalesce(w.epoch = r.epoch AND w.epoch > t.floor AND w.epoch < t.floor + 1000000000, false) AS current,
+       coalesce((w.seq = r.seq AND w.head = r.head) OR (r.seq = 0 AND w.genesis = r.head)
                 OR EXISTS (SELECT FROM entries e WHERE e.wallet = r.wallet AND e.seq = r.seq AND e.hash = r.head), false) AS held,
        EXISTS (SELECT FROM entries e WHERE e.wallet = r.wallet AND e.key = r.key) AS seen,
        EXISTS (SELECT FROM entries e WHERE e.wallet = r.wallet AND e.key = r.hold AND e.kind = 'hold') AS hold_made,
@@ -24,29 +24,33 @@ SELECT r.n::integer AS n,
        w.epoch AS epoch
 FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bytea[], $5::text[], $6::text[]) WITH ORDINALITY
      AS r(wallet, epoch, seq, head, key, hold, n)
+CROSS JOIN (SELECT timeline_epoch() AS floor) AS t
 LEFT JOIN wallets w ON w.ref = r.wallet
 ORDER BY r.n`,
   dueWallets: `SELECT replace(ref::text, '-', '') AS ref, tenant FROM wallets WHERE due > 0 AND due <= $1 ORDER BY due LIMIT $2`,
-  findKeys: `-- Entries by their keys, for replays.
-SELECT k.n::integer AS n, e.*, encode(e.hash, 'hex') AS hash_hex
+  findKeys: `-- Entries by their keys, for replays. What an entry links to is the hash of the one before it, or what its wallet's chain began with.
+SELECT k.n::integer AS n, e.*, encode(e.hash, 'hex') AS hash_hex, encode(coalesce(p.hash, w.genesis), 'hex') AS prev_hex
 FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS k(wallet, key, n)
 JOIN entries e ON e.wallet = k.wallet AND e.key = k.key
+JOIN wallets w ON w.ref = e.wallet
+LEFT JOIN entries p ON p.wallet = e.wallet AND p.seq = e.seq - 1
 ORDER BY k.n`,
   fixShards: `UPDATE settings SET shards = coalesce(shards, $1) RETURNING shards`,
   inspectRefused: `-- What the journal says about entries that were refused. A statement of its own, so that it sees who won the race.
-SELECT e.n::integer AS n, w.epoch, w.seq, w.epoch > timeline_epoch() AND w.epoch < timeline_epoch() + 1000000000 AS current,
-       encode(w.head, 'hex') AS head, clock_ms() AS clock,
+SELECT e.n::integer AS n, w.epoch, w.seq, w.epoch > t.floor AND w.epoch < t.floor + 1000000000 AS current,
+       encode(w.head, 'hex') AS head, w.available, w.reserved, t.clock,
        (SELECT encode(x.hash, 'hex') FROM entries x WHERE x.wallet = e.wallet AND x.seq = e.seq) AS hash_there,
        (SELECT x.seq FROM entries x WHERE x.wallet = e.wallet AND x.key = e.key) AS key_seq
 FROM unnest($1::uuid[], $2::bigint[], $3::text[]) WITH ORDINALITY AS e(wallet, seq, key, n)
+CROSS JOIN (SELECT timeline_epoch() AS floor, clock_ms() AS clock) AS t
 LEFT JOIN wallets w ON w.ref = e.wallet
 ORDER BY e.n`,
   openHolds: `SELECT hold, amount, captured, left_over, expires_at, refunded FROM open_holds($1, $2)`,
   openWallet: `-- Made once; a second time only tells what is there.
 WITH made AS (
-  INSERT INTO wallets (ref, tenant, id, currency, metadata, opened_at, initial_limit, epoch, owner, seq, head, at, available, reserved,
+  INSERT INTO wallets (ref, tenant, id, currency, metadata, opened_at, initial_limit, genesis, epoch, owner, seq, head, at, available, reserved,
                        credit_limit, status, due, since)
-  VALUES ($1, $2, $3, $4, $5, clock_ms(), $6, timeline_epoch() + 1, 'postgres', 0, $7, clock_ms(), 0, 0, $6, 'active', 0, 0)
+  VALUES ($1, $2, $3, $4, $5, clock_ms(), $6, $7, timeline_epoch() + 1, 'postgres', 0, $7, clock_ms(), 0, 0, $6, 'active', 0, 0)
   ON CONFLICT (ref) DO NOTHING
   RETURNING ref
 )
@@ -57,27 +61,35 @@ UPDATE wallets
 SET epoch = greatest(epoch + 1, $2, timeline_epoch() + 1), owner = $3, memory = memory OR $4
 WHERE ref = $1
 RETURNING epoch, memory, seq, encode(head, 'hex') AS head, at, available, reserved, credit_limit, status, due, since, clock_ms() AS clock`,
-  readEntries: `-- A page of a journal by seq; the entry before the page comes along, because it is what the first one links to.
-SELECT e.*, encode(e.hash, 'hex') AS hash_hex
-FROM entries e WHERE e.wallet = $1 AND e.seq >= $2 ORDER BY e.seq LIMIT $3`,
+  readEntries: `-- A page of a journal by seq, each entry with what it links to.
+SELECT e.*, encode(e.hash, 'hex') AS hash_hex, encode(coalesce(p.hash, w.genesis), 'hex') AS prev_hex
+FROM entries e
+JOIN wallets w ON w.ref = e.wallet
+LEFT JOIN entries p ON p.wallet = e.wallet AND p.seq = e.seq - 1
+WHERE e.wallet = $1 AND e.seq >= $2 ORDER BY e.seq LIMIT $3`,
   readSettings: `SELECT secret, created_at FROM settings`,
   readWallets: `SELECT replace(ref::text, '-', '') AS ref, id, currency, metadata, opened_at, initial_limit, epoch, owner, memory, seq,
        encode(head, 'hex') AS head, at, available, reserved, credit_limit, status, due, since
 FROM wallets WHERE ref = ANY ($1::uuid[])`,
   refundFacts: `-- All that the journal knows about a charge: what it was, what was refunded of it, and the same of the hold it came out of.
+-- \`closing\` is read from the charge on: as far as the hold lived, not as far as the journal goes.
 SELECT w.epoch, w.seq, e.kind, e.hold, -(e.available_delta + e.reserved_delta) AS charge,
        coalesce((SELECT max(r.of_refunded) FROM entries r WHERE r.wallet = $1 AND r.of_seq = $2), 0) AS refunded,
-       h.closed AS hold_closed, h.hold_captured AS hold_charged, h.hold_refunded
+       closing.seq IS NOT NULL AS hold_closed,
+       coalesce(closing.hold_captured, last.hold_captured) AS hold_charged,
+       (SELECT max(r.hold_refunded) FROM entries r WHERE r.wallet = $1 AND r.hold = e.hold AND r.of_seq IS NOT NULL) AS hold_refunded
 FROM wallets w
 LEFT JOIN entries e ON e.wallet = w.ref AND e.seq = $2
 LEFT JOIN LATERAL (
-  SELECT bool_or(x.kind IN ('settle', 'release', 'expire')) AS closed,
-         (array_agg(x.hold_captured ORDER BY x.seq DESC))[1] AS hold_captured,
-         max(coalesce(x.hold_refunded, 0)) AS hold_refunded
-  FROM entries x
-  WHERE e.hold IS NOT NULL AND x.wallet = $1 AND x.hold = e.hold
-    AND x.seq >= (SELECT o.seq FROM entries o WHERE o.wallet = $1 AND o.key = e.hold)
-) h ON true
+  SELECT x.seq, x.hold_captured FROM entries x
+  WHERE x.wallet = $1 AND x.seq >= $2 AND x.hold = e.hold AND x.kind IN ('settle', 'release', 'expire')
+  ORDER BY x.seq LIMIT 1
+) closing ON true
+LEFT JOIN LATERAL (
+  SELECT x.hold_captured FROM entries x
+  WHERE closing.seq IS NULL AND x.wallet = $1 AND x.seq >= $2 AND x.hold = e.hold
+  ORDER BY x.seq DESC LIMIT 1
+) last ON true
 WHERE w.ref = $1`,
   relaxDue: `-- Nothing was due after all: the bound moves on, if nothing else happened meanwhile.
 UPDATE wallets SET due = $4 WHERE ref = $1 AND epoch = $2 AND seq = $3`,

@@ -1,0 +1,257 @@
+import { setTimeout } from 'node:timers/promises'
+import type { Entry } from '../machine/index.js'
+import { type Postgres, PostgresError } from '../postgres/index.js'
+import { appendValues, bytes, textArray } from './append-values.js'
+import {
+  type EntryRow,
+  type HoldRow,
+  type InspectionRow,
+  readEntry,
+  readInspection,
+  readState,
+  readWalletRow,
+  type StateRow,
+  type WalletTableRow,
+} from './rows.js'
+import { cutRuns, type Run } from './runs.js'
+import { isStorable } from './storable.js'
+import type {
+  Charge,
+  Confirmation,
+  Filed,
+  Journal,
+  OpenRequest,
+  Refusal,
+  Snapshot,
+  Verdict,
+  WalletRow,
+} from './types.js'
+import { APPEND_ROUNDS_MAX, judgeRun } from './verdicts.js'
+
+const APPENDED: Verdict = { type: 'appended' }
+const ATTEMPTS_MAX = 5
+const BACKOFF_MS = 2
+const LOCK_NOT_AVAILABLE = '55P03'
+
+interface AppendRow {
+  refused: number[]
+  clock: string
+}
+
+/** The journal in Postgres. See sql/0002_journal.sql for what an append compares, and why it is done in this order. */
+export class PostgresJournal implements Journal {
+  readonly #postgres: Postgres
+
+  constructor(postgres: Postgres) {
+    this.#postgres = postgres
+  }
+
+  async append(filed: readonly Filed[]): Promise<{ verdicts: Verdict[]; clock: number }> {
+    const verdicts: Verdict[] = new Array(filed.length)
+    const { runs, copies } = cutRuns(filed)
+    let clock = 0
+    let open = runs
+    for (let round = 1; open.length > 0; round += 1) {
+      const answer = await this.#appendRuns(open, verdicts)
+      clock = Math.max(clock, answer.clock)
+      const fitting = answer.refused.length > 0 ? await this.#inspect(answer.refused, verdicts) : []
+      open = round < APPEND_ROUNDS_MAX ? fitting : []
+    }
+    for (const [place, of] of copies) verdicts[place] = verdicts[of] as Verdict
+    return { verdicts, clock }
+  }
+
+  async #appendRuns(runs: readonly Run[], verdicts: Verdict[]): Promise<{ refused: Run[]; clock: number }> {
+    const values = appendValues(runs)
+    if (!values.every(isStorable)) return this.#bisect(runs, verdicts)
+    let row: AppendRow
+    try {
+      row = await this.#send(values)
+    } catch (error) {
+      if (!(error instanceof PostgresError) || error.outcome !== 'data') throw error
+      return this.#bisect(runs, verdicts)
+    }
+    const numbers = new Set(row.refused)
+    const refused: Run[] = []
+    for (const [index, run] of runs.entries()) {
+      if (numbers.has(index + 1)) refused.push(run)
+      else for (const place of run.places) verdicts[place] = APPENDED
+    }
+    return { refused, clock: Number(row.clock) }
+  }
+
+  /** A deadlock or a row that somebody keeps locked undid the statement: nothing happened, and it may work now. */
+  async #send(values: readonly string[]): Promise<AppendRow> {
+    let skipLocked = false
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        const [row] = await this.#postgres.query<AppendRow>('append', [...values, skipLocked])
+        if (!row) throw new Error('append returned no row')
+        return row
+      } catch (error) {
+        const again = error instanceof PostgresError && error.outcome === 'retry' && attempt < ATTEMPTS_MAX
+        if (!again) throw error
+        // One row that a paused process keeps locked must not hold up the wallets beside it.
+        skipLocked = error.sqlstate === LOCK_NOT_AVAILABLE
+        await setTimeout(Math.random() * BACKOFF_MS * 2 ** attempt)
+      }
+    }
+  }
+
+  /** Postgres can't take something in here. The rest of the batch must not pay for it: halves, until the one is alone. */
+  async #bisect(runs: readonly Run[], verdicts: Verdict[]): Promise<{ refused: Run[]; clock: number }> {
+    if (runs.length === 1) {
+      for (const place of runs[0]?.places ?? []) verdicts[place] = { type: 'bad' }
+      return { refused: [], clock: 0 }
+    }
+    const half = runs.length >> 1
+    const first = await this.#appendRuns(runs.slice(0, half), verdicts)
+    const second = await this.#appendRuns(runs.slice(half), verdicts)
+    return { refused: [...first.refused, ...second.refused], clock: Math.max(first.clock, second.clock) }
+  }
+
+  /** Verdicts for what was refused; returns what should be tried again. */
+  async #inspect(runs: readonly Run[], verdicts: Verdict[]): Promise<Run[]> {
+    const refs: string[] = []
+    const seqs: number[] = []
+    const keys: string[] = []
+    for (const run of runs) {
+      for (const entry of run.entries) {
+        refs.push(run.ref)
+        seqs.push(entry.seq)
+        keys.push(entry.key)
+      }
+    }
+    const rows = await this.#postgres.query<InspectionRow>('inspectRefused', [
+      textArray(refs),
+      `{${seqs}}`,
+      textArray(keys),
+    ])
+    const fitting: Run[] = []
+    let next = 0
+    for (const run of runs) {
+      const part = rows.slice(next, next + run.entries.length)
+      next += run.entries.length
+      const judged = judgeRun(run, part.map(readInspection), Number(part[0]?.clock ?? 0))
+      for (const [index, place] of run.places.entries()) verdicts[place] = judged.verdicts[index] as Verdict
+      if (judged.fits) fitting.push(judged.fits)
+    }
+    return fitting
+  }
+
+  async confirm(refusals: readonly Refusal[]): Promise<Confirmation[]> {
+    const rows = await this.#postgres.query<{
+      current: boolean
+      held: boolean
+      seen: boolean
+      hold_made: boolean
+      hold_expired: boolean
+      epoch: string | null
+    }>('confirm', [
+      textArray(refusals.map(({ ref }) => ref)),
+      `{${refusals.map(({ epoch }) => epoch)}}`,
+      `{${refusals.map(({ seq }) => seq)}}`,
+      `{${refusals.map(({ head }) => bytes(head))}}`,
+      textArray(refusals.map(({ key }) => key)),
+      textArray(refusals.map(({ hold }) => hold)),
+    ])
+    return rows.map((row) => ({
+      stands: row.current && row.held,
+      epoch: Number(row.epoch ?? 0),
+      seen: row.seen,
+      hold: row.hold_expired ? 'expired' : row.hold_made ? 'closed' : 'unknown',
+    }))
+  }
+
+  async raise(ref: string, epochMin: number, memory: boolean): Promise<Snapshot | null> {
+    return this.#postgres.transaction(async (tx) => {
+      const [row] = await tx.query<StateRow>('raiseEpoch', [ref, epochMin, 'redis', memory])
+      if (!row) return null
+      return snapshot(row, await tx.query<HoldRow>('openHolds', [ref, row.since]))
+    })
+  }
+
+  async takeOver(ref: string): Promise<Snapshot | 'memory' | null> {
+    return this.#postgres.transaction(async (tx) => {
+      const [row] = await tx.query<StateRow>('takeOver', [ref])
+      if (row) return snapshot(row, await tx.query<HoldRow>('openHolds', [ref, row.since]))
+      const rows = await tx.query<WalletTableRow>('readWallets', [`{${ref}}`])
+      return rows.length > 0 ? 'memory' : null
+    })
+  }
+
+  async find(wanted: readonly { ref: string; key: string }[]): Promise<(Entry | null)[]> {
+    const rows = await this.#postgres.query<EntryRow & { n: number; prev_hex: string }>('findKeys', [
+      textArray(wanted.map(({ ref }) => ref)),
+      textArray(wanted.map(({ key }) => key)),
+    ])
+    const found: (Entry | null)[] = wanted.map(() => null)
+    for (const row of rows) found[row.n - 1] = readEntry(row, row.prev_hex)
+    return found
+  }
+
+  async charge(ref: string, seq: number): Promise<Charge | null> {
+    const [row] = await this.#postgres.query<{
+      epoch: string
+      seq: string
+      kind: string | null
+      hold: string | null
+      charge: string
+      refunded: string
+      hold_closed: boolean | null
+      hold_charged: string | null
+      hold_refunded: string | null
+    }>('refundFacts', [ref, seq])
+    if (!row?.kind || !['debit', 'capture', 'settle'].includes(row.kind)) return null
+    return {
+      charge: Number(row.charge),
+      hold: row.hold ?? '',
+      facts: {
+        epoch: Number(row.epoch),
+        seq: Number(row.seq),
+        refunded: Number(row.refunded),
+        holdClosed: row.hold_closed ?? false,
+        hold: { charged: Number(row.hold_charged ?? 0), refunded: Number(row.hold_refunded ?? 0) },
+      },
+    }
+  }
+
+  async due(until: number, most: number): Promise<{ ref: string; tenant: string }[]> {
+    return this.#postgres.query<{ ref: string; tenant: string }>('dueWallets', [until, most])
+  }
+
+  async relax(ref: string, epoch: number, seq: number, due: number): Promise<void> {
+    await this.#postgres.query('relaxDue', [ref, epoch, seq, due])
+  }
+
+  async checkpoint(ref: string): Promise<void> {
+    await this.#postgres.query('writeCheckpoint', [ref])
+  }
+
+  async open(request: OpenRequest): Promise<boolean> {
+    const { ref, tenant, id, currency, metadata, creditLimit, head } = request
+    const [row] = await this.#postgres.query<{ made: boolean }>('openWallet', [
+      ref,
+      tenant,
+      id,
+      currency,
+      metadata === '' ? null : metadata,
+      creditLimit,
+      Buffer.from(head, 'hex'),
+    ])
+    return row?.made ?? false
+  }
+
+  async read(refs: readonly string[]): Promise<WalletRow[]> {
+    return (await this.#postgres.query<WalletTableRow>('readWallets', [`{${refs}}`])).map(readWalletRow)
+  }
+
+  async entries(ref: string, seq: number, most: number): Promise<Entry[]> {
+    const rows = await this.#postgres.query<EntryRow & { prev_hex: string }>('readEntries', [ref, seq, most])
+    return rows.map((row) => readEntry(row, row.prev_hex))
+  }
+}
+
+function snapshot(row: StateRow, holds: readonly HoldRow[]): Snapshot {
+  return { state: readState(row, holds), memory: row.memory, clock: Number(row.clock) }
+}

@@ -1,0 +1,121 @@
+import type { Entry, RefundFacts, WalletState, WalletStatus } from '../machine/index.js'
+
+/** An entry on its way into the journal. */
+export interface Filed {
+  readonly ref: string
+  readonly entry: Entry
+  /** Postgres's clock, ms: later than this it must not be appended any more; 0 for entries that Redis decided in time. */
+  readonly deadline: number
+}
+
+/**
+ * What became of an entry.
+ * - `appended`: it is in the journal now. `there`: it was before. Both are a yes.
+ * - `seen`: its key made another entry before.
+ * - `epoch`: the wallet lives under another epoch (`epoch`); this entry will never be accepted.
+ * - `gap`: what it rests on is not there yet.
+ * - `stale`: it rests on something else than what is there; it will never be accepted.
+ * - `late`: its deadline is past.
+ * - `bad`: Postgres can't take the data itself.
+ */
+export type Verdict =
+  | { type: 'appended' | 'there' | 'seen' | 'late' | 'bad' }
+  | { type: 'gap'; seq: number }
+  | { type: 'epoch' | 'stale'; epoch: number }
+
+/** A refusal, and what it rests on. */
+export interface Refusal {
+  readonly ref: string
+  readonly epoch: number
+  readonly seq: number
+  readonly head: string
+  /** Empty for reads. */
+  readonly key: string
+  /** The hold that was not found, or empty. */
+  readonly hold: string
+}
+
+export interface Confirmation {
+  /** The epoch is the current one and the journal holds the head: what the refusal rests on stands. */
+  readonly stands: boolean
+  /** The wallet's epoch now. */
+  readonly epoch: number
+  /** The key is in the journal: the refusal must not be told. */
+  readonly seen: boolean
+  readonly hold: 'unknown' | 'closed' | 'expired'
+}
+
+/** A wallet's state as the journal has it, under an epoch that the caller has just raised or joined. */
+export interface Snapshot {
+  readonly state: WalletState
+  readonly memory: boolean
+  /** Postgres's clock, ms. */
+  readonly clock: number
+}
+
+export interface WalletRow {
+  readonly ref: string
+  readonly id: string
+  readonly currency: string
+  readonly metadata: string
+  readonly openedAt: number
+  readonly initialLimit: number
+  readonly epoch: number
+  readonly owner: 'redis' | 'postgres'
+  readonly memory: boolean
+  readonly seq: number
+  readonly head: string
+  readonly at: number
+  readonly available: number
+  readonly reserved: number
+  readonly creditLimit: number
+  readonly status: WalletStatus
+  readonly due: number
+  readonly since: number
+}
+
+export interface OpenRequest {
+  readonly ref: string
+  readonly tenant: string
+  readonly id: string
+  readonly currency: string
+  readonly creditLimit: number
+  readonly metadata: string
+  readonly head: string
+}
+
+export interface Charge {
+  readonly charge: number
+  readonly hold: string
+  readonly facts: RefundFacts
+}
+
+/**
+ * The journal: what Postgres remembers. Every call is one statement or one transaction; a call that rejects with an outcome of
+ * `unknown` may or may not have happened. The simulator has one of its own, held to the same cases by the same tests.
+ */
+export interface Journal {
+  /** Appends what continues the journal. One verdict for each, in order. `clock` is Postgres's, ms. */
+  append(filed: readonly Filed[]): Promise<{ verdicts: Verdict[]; clock: number }>
+  /** One read of the primary for many refusals. */
+  confirm(refusals: readonly Refusal[]): Promise<Confirmation[]>
+  /** Raises the epoch, at least to `epochMin`, for a state that is to be installed in Redis. Null: there is no such wallet. */
+  raise(ref: string, epochMin: number, memory: boolean): Promise<Snapshot | null>
+  /** The Postgres path takes the wallet over, or joins others who did. `memory`: Redis may know more, so nobody may. */
+  takeOver(ref: string): Promise<Snapshot | 'memory' | null>
+  /** Entries by key; null where there is none. */
+  find(wanted: readonly { ref: string; key: string }[]): Promise<(Entry | null)[]>
+  /** What is known of a charge; null when the wallet has no such entry, or it charged nothing. */
+  charge(ref: string, seq: number): Promise<Charge | null>
+  /** Wallets that may have a hold that is due. */
+  due(until: number, most: number): Promise<{ ref: string; tenant: string }[]>
+  /** Nothing was due: moves the bound on, unless something happened since. */
+  relax(ref: string, epoch: number, seq: number, due: number): Promise<void>
+  /** Notes the open holds, so that loading the wallet need not read further back. */
+  checkpoint(ref: string): Promise<void>
+  /** True: made now. */
+  open(request: OpenRequest): Promise<boolean>
+  read(refs: readonly string[]): Promise<WalletRow[]>
+  /** Entries from `seq` on, in order. */
+  entries(ref: string, seq: number, most: number): Promise<Entry[]>
+}

@@ -1,0 +1,78 @@
+import type { Entry } from '../machine/index.js'
+import { partOf, type Run } from './runs.js'
+import type { Verdict } from './types.js'
+
+/** What the journal says about a refused entry, read after the refusal. Null where there is no wallet or no such entry. */
+export interface Inspection {
+  /** The wallet's epoch, and whether it is one of this server's timeline. */
+  epoch: number | null
+  current: boolean
+  seq: number
+  head: string
+  available: number
+  reserved: number
+  hashThere: string | null
+  keySeq: number | null
+}
+
+export interface Judgement {
+  readonly verdicts: readonly Verdict[]
+  /** The part of the run that continues the journal as it is now: worth another try at once. */
+  readonly fits: Run | null
+}
+
+/**
+ * Two processes send overlapping runs of a busy wallet all the time: what is left of the second fits behind the first. After so
+ * many tries in one call others are faster, and the caller hears `gap`.
+ */
+export const APPEND_ROUNDS_MAX = 3
+
+/**
+ * Why the entries of a refused run were refused. The order matters: what is already there is a yes whatever else changed since,
+ * and a key that was seen must be told before anything that sounds like "try again".
+ */
+export function judgeRun(run: Run, inspections: readonly Inspection[], clock: number): Judgement {
+  const verdicts: Verdict[] = []
+  const keys = new Set<string>()
+  let hopeless: Verdict | null = null
+  let from = -1
+  let to = -1
+  for (const [index, entry] of run.entries.entries()) {
+    const at = inspections[index] as Inspection
+    const stale: Verdict = { type: 'stale', epoch: at.epoch ?? 0 }
+    if (at.hashThere === entry.hash) {
+      verdicts.push({ type: 'there' })
+      continue
+    }
+    if (at.keySeq !== null) {
+      verdicts.push({ type: 'seen' })
+      hopeless ??= stale
+      continue
+    }
+    // A key that comes twice in one run: the second can never follow the first.
+    if (keys.has(entry.key)) hopeless ??= stale
+    keys.add(entry.key)
+    const why: Verdict | null = hopeless ?? whyHopeless(entry, run.deadlines[index] ?? 0, at, clock)
+    verdicts.push(why ?? { type: 'gap', seq: at.seq })
+    // What rests on a late entry is not late itself, but has nothing to rest on.
+    hopeless = why?.type === 'late' ? stale : why
+    if (why) continue
+    if (entry.seq === at.seq + 1) from = index
+    to = index + 1
+  }
+  return { verdicts, fits: from >= 0 ? partOf(run, from, to) : null }
+}
+
+/** Null: it may still fit, now or when what it rests on has come. */
+function whyHopeless(entry: Entry, deadline: number, at: Inspection, clock: number): Verdict | null {
+  if (at.epoch === null) return { type: 'stale', epoch: 0 }
+  if (at.epoch !== entry.epoch || !at.current) return { type: 'epoch', epoch: at.epoch }
+  if (entry.seq <= at.seq) return { type: 'stale', epoch: at.epoch }
+  if (deadline > 0 && clock > deadline) return { type: 'late' }
+  if (entry.seq > at.seq + 1) return null
+  const continues =
+    entry.prev === at.head &&
+    entry.available === at.available + entry.availableDelta &&
+    entry.reserved === at.reserved + entry.reservedDelta
+  return continues ? null : { type: 'stale', epoch: at.epoch }
+}

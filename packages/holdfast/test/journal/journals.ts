@@ -1,0 +1,138 @@
+/** The two journals that the contract is held to, and wallets to write into them. */
+import { SimJournal } from '../../../../sim/journal.js'
+import { freshDatabase } from '../../../../test/servers.js'
+import { type Filed, type Journal, PostgresJournal, type Verdict } from '../../src/journal/index.js'
+import {
+  apply,
+  type Command,
+  command,
+  decide,
+  type Entry,
+  genesisHash,
+  hashEntry,
+  type WalletState,
+} from '../../src/machine/index.js'
+import { Postgres } from '../../src/postgres/index.js'
+
+export interface Subject {
+  readonly journal: Journal
+  /** Afterwards every wallet's epoch belongs to an earlier timeline of the server. */
+  leaveTimeline(): Promise<void>
+  close(): Promise<void>
+}
+
+export const SUBJECTS: Record<string, () => Promise<Subject>> = {
+  Postgres: async () => {
+    const postgres = new Postgres(await freshDatabase())
+    return {
+      journal: new PostgresJournal(postgres),
+      leaveTimeline: () => run(postgres, 'UPDATE wallets SET epoch = epoch - 1000000000'),
+      close: () => postgres.close(),
+    }
+  },
+  'the simulator': async () => {
+    const journal = new SimJournal({ now: () => Date.now() })
+    return {
+      journal,
+      leaveTimeline: async () => void (journal.timeline += 1),
+      close: async () => {},
+    }
+  },
+}
+
+export async function run(postgres: Postgres, sql: string): Promise<void> {
+  await postgres.transaction((tx) => tx.execute('test', sql))
+}
+
+let refs = 0
+
+export function newRef(): string {
+  refs += 1
+  return `${process.pid.toString(16)}${refs.toString(16).padStart(8, '0')}`.padStart(32, 'a')
+}
+
+/** Decides entries for one wallet, as a process would that has loaded it. */
+export class Writer {
+  readonly ref: string
+  state: WalletState
+  now = 1_000_000
+
+  constructor(ref: string, state: WalletState) {
+    this.ref = ref
+    this.state = state
+  }
+
+  /** The entries that a command makes; the last is its own. */
+  all(given: Parameters<typeof command>[0]): Entry[] {
+    return this.decide(command(given))
+  }
+
+  decide(given: Command): Entry[] {
+    return decide(this.state, given, this.now).entries
+  }
+
+  make(given: Parameters<typeof command>[0]): Entry {
+    const entry = this.all(given).at(-1)
+    if (!entry) throw new Error(`${given.kind} was rejected`)
+    return entry
+  }
+
+  credit(key: string, amount = 10): Entry {
+    return this.make({ kind: 'credit', key, amount })
+  }
+
+  hold(key: string, amount = 1, ttlMs = 60_000): Entry {
+    return this.make({ kind: 'hold', key, amount, ttlMs })
+  }
+
+  /** Another process with the same state. */
+  fork(): Writer {
+    const other = new Writer(this.ref, structuredClone(this.state))
+    other.now = this.now
+    return other
+  }
+
+  file(...entries: Entry[]): Filed[] {
+    return entries.map((entry) => ({ ref: this.ref, entry, deadline: 0 }))
+  }
+}
+
+/** A wallet that exists, under an epoch that was raised for the writer. */
+export async function newWallet(journal: Journal, tenant = 'test', currency = 'EUR'): Promise<Writer> {
+  const ref = newRef()
+  const head = genesisHash(ref, currency)
+  await journal.open({ ref, tenant, id: `id-${ref}`, currency, creditLimit: 0, metadata: '', head })
+  return load(journal, ref)
+}
+
+export async function load(journal: Journal, ref: string): Promise<Writer> {
+  const loaded = await journal.raise(ref, 0, false)
+  if (!loaded) throw new Error('There is no such wallet')
+  const writer = new Writer(ref, loaded.state)
+  writer.now = Math.max(writer.now, loaded.state.at)
+  return writer
+}
+
+export async function verdictsOf(journal: Journal, filed: readonly Filed[]): Promise<string[]> {
+  return (await append(journal, filed)).map(({ type }) => type)
+}
+
+export async function append(journal: Journal, filed: readonly Filed[]): Promise<Verdict[]> {
+  return (await journal.append(filed)).verdicts
+}
+
+/** The same entry with something changed, and a hash that fits the change. */
+export function forged(entry: Entry, changes: Partial<Entry>): Entry {
+  const other = { ...entry, ...changes }
+  return { ...other, hash: hashEntry(other) }
+}
+
+/** As the journal gives an entry back: the bounds belong to the wallet's row. */
+export function kept(entry: Entry): Entry {
+  return { ...entry, due: 0, since: 0 }
+}
+
+export function replay(state: WalletState, entries: readonly Entry[]): WalletState {
+  for (const entry of entries) apply(state, entry)
+  return state
+}
