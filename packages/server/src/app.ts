@@ -1,3 +1,4 @@
+import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { type FastifyBaseLogger, type FastifyInstance, type FastifyReply, fastify, LogController } from 'fastify'
 import { HoldfastError } from 'holdfast'
@@ -19,6 +20,8 @@ export interface AppOptions {
 
 /** The largest body: a thousand items of a sale, or 4 kB of metadata many times over. */
 const BODY_MAX_BYTES = 256 * 1024
+/** A request comes whole within this time: who sends a byte a minute must not hold a connection for ever. */
+const REQUEST_TIMEOUT_MS = 30_000
 const PATH_PARAMETER_MAX = 1_024
 
 /** The HTTP application, ready to listen or to be injected into. It owns no connection: what it needs is handed in. */
@@ -29,6 +32,7 @@ export async function createApp({ logger, metrics, readiness, version }: AppOpti
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
     genReqId: requestIdOf,
     bodyLimit: BODY_MAX_BYTES,
+    requestTimeout: REQUEST_TIMEOUT_MS,
     routerOptions: { maxParamLength: PATH_PARAMETER_MAX },
     // While stopping: idle connections are closed, and who still asks on a live one is answered.
     forceCloseConnections: 'idle',
@@ -64,17 +68,20 @@ function answerBrokenRequest(error: Error & { code?: string }, socket: Socket): 
     socket.destroy()
     return
   }
-  const tooLarge = error.code === 'HPE_HEADER_OVERFLOW'
-  const problem = new HoldfastError(
-    tooLarge ? 'too_large' : 'invalid_argument',
-    tooLarge ? 'The headers are larger than the server takes' : 'request: expected HTTP/1.1, got something else',
-  )
+  const problem = brokenRequest(error.code)
   const body = JSON.stringify(problemOf(problem, 'none'))
   const head = [
-    `HTTP/1.1 ${problem.status} ${tooLarge ? 'Content Too Large' : 'Bad Request'}`,
+    `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}`,
     `content-type: ${PROBLEM_JSON}`,
     `content-length: ${Buffer.byteLength(body)}`,
     'connection: close',
   ]
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+}
+
+function brokenRequest(code: string | undefined): HoldfastError {
+  if (code === 'HPE_HEADER_OVERFLOW')
+    return new HoldfastError('too_large', 'The headers are larger than the server takes')
+  const expected = code === 'ERR_HTTP_REQUEST_TIMEOUT' ? `a whole one within ${REQUEST_TIMEOUT_MS} ms` : 'HTTP/1.1'
+  return new HoldfastError('invalid_argument', `request: expected ${expected}, got something else`)
 }

@@ -181,6 +181,25 @@ describe('serve', () => {
     })
   })
 
+  it('ends with one redacted line when something throws that nobody catches', async () => {
+    const env = { REDIS_URL: await freshRedis(), DATABASE_URL: await freshDatabase() }
+    const bug =
+      "process.once('SIGUSR2', () => Promise.reject(new Error('lost postgres://alice:' + 'hunter' + 2 + '@db')))"
+    const server = await holdfast(['serve', '--port', '0', '--log-level', 'error'], {
+      env: { ...env, NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(bug)}` },
+    })
+    await server.ready()
+    server.signal('SIGUSR2')
+    const { code, stderr } = await server.ended
+    expect(code).toBe(1)
+    expect(JSON.parse(stderr)).toMatchObject({
+      level: 'fatal',
+      event: 'crashed',
+      err: { message: 'lost postgres://[redacted]@db' },
+    })
+    expect(stderr).not.toContain('hunter2')
+  })
+
   it('warns about a Postgres that could lose what was acknowledged', async () => {
     const env = { REDIS_URL: await freshRedis(), DATABASE_URL: await freshDatabase() }
     const server = await holdfast(['serve', '--port', '0'], { env })

@@ -59,11 +59,14 @@ const isFatal = (sqlstate: string, severity: string | undefined) =>
 
 /** `read_only_sql_transaction` is what a replica says: the primary moved. */
 const NOT_EXECUTED = new Set(['25006', '57014', '57P03'])
+/** `statement_completion_unknown` and `transaction_resolution_unknown`: from a proxy or a distributed Postgres. */
+const UNKNOWN = new Set(['40003', '08007'])
 const RETRY = new Set(['40001', '40P01', '55P03'])
 const NOT_EXECUTED_CLASSES = new Set(['08', '53', '58'])
 const DATA_CLASSES = new Set(['22', '23'])
 
 function outcomeOfSqlstate(sqlstate: string): PostgresOutcome {
+  if (UNKNOWN.has(sqlstate)) return 'unknown'
   if (RETRY.has(sqlstate)) return 'retry'
   const sqlClass = sqlstate.slice(0, 2)
   if (NOT_EXECUTED.has(sqlstate) || NOT_EXECUTED_CLASSES.has(sqlClass)) return 'not_executed'

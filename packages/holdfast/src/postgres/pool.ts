@@ -6,6 +6,7 @@ import { Lease } from './lease.js'
 import { QUERIES } from './queries.generated.js'
 import {
   beginStatement,
+  checkMs,
   DEFAULT_SCHEMA,
   DEFAULT_STATEMENT_TIMEOUT_MS,
   type SessionOptions,
@@ -43,6 +44,7 @@ export interface Transaction {
 }
 
 const DEFAULT_CONNECTIONS = 10
+const CONNECTIONS_MAX = 1_000
 const DEFAULT_CONNECT_TIMEOUT_MS = 5_000
 const ANSWER_GRACE_MS = 5_000
 
@@ -72,9 +74,9 @@ export class Postgres {
     this.#owned = !isPool(source)
     this.#scope = options.settingsScope ?? (this.#owned ? 'connection' : 'transaction')
     this.#begin = beginStatement(settings, this.#scope)
-    this.#connectTimeoutMs = options.connectTimeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS
-    this.#answerTimeoutMs =
-      options.answerTimeoutMs ?? (options.statementTimeoutMs ?? DEFAULT_STATEMENT_TIMEOUT_MS) + ANSWER_GRACE_MS
+    this.#connectTimeoutMs = checkMs('connectTimeoutMs', options.connectTimeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS)
+    const statementTimeoutMs = options.statementTimeoutMs ?? DEFAULT_STATEMENT_TIMEOUT_MS
+    this.#answerTimeoutMs = checkMs('answerTimeoutMs', options.answerTimeoutMs ?? statementTimeoutMs + ANSWER_GRACE_MS)
 
     const config = isPool(source) ? source.options : typeof source === 'string' ? { connectionString: source } : source
     this.address = addressOf(config)
@@ -85,11 +87,12 @@ export class Postgres {
   #makePool(config: pg.PoolConfig, options: PostgresOptions, setSettings: string): pg.Pool {
     const pool = new pg.Pool({
       keepAlive: true,
-      max: options.maxConnections ?? DEFAULT_CONNECTIONS,
+      max: checkConnections(options.maxConnections ?? DEFAULT_CONNECTIONS),
       ...config,
       connectionTimeoutMillis: this.#connectTimeoutMs,
       ...(this.#scope === 'connection' && {
         onConnect: async (client: pg.ClientBase) => {
+          await config.onConnect?.(client)
           await client.query(setSettings)
         },
       }),
@@ -204,6 +207,12 @@ export class Postgres {
     })()
     return this.#closing
   }
+}
+
+function checkConnections(connections: number): number {
+  if (Number.isInteger(connections) && connections >= 1 && connections <= CONNECTIONS_MAX) return connections
+  const message = `maxConnections: expected an integer from 1 to ${CONNECTIONS_MAX}, got ${connections}`
+  throw new HoldfastError('invalid_argument', message, { argument: 'maxConnections' })
 }
 
 /** Several statements in one text answer with an array of results. */

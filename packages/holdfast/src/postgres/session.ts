@@ -44,8 +44,7 @@ export function checkSchema(schema: string): string {
   return schema
 }
 
-function timeout(name: string, value: number | undefined, byDefault: number): number {
-  const ms = value ?? byDefault
+export function checkMs(name: string, ms: number): number {
   if (!Number.isInteger(ms) || ms < 1 || ms > TIMEOUT_MAX_MS) {
     const expected = `expected whole milliseconds from 1 to ${TIMEOUT_MAX_MS}`
     throw new HoldfastError('invalid_argument', `${name}: ${expected}, got ${ms}`, { argument: name })
@@ -67,11 +66,11 @@ export function sessionSettings(options: SessionOptions): readonly (readonly [na
     // pg_temp last: a temporary table of the same name must not take a real one's place.
     ['search_path', `${schema}, pg_temp`],
     ['synchronous_commit', synchronousCommit],
-    ['statement_timeout', `${timeout('statementTimeoutMs', statementTimeoutMs, DEFAULT_STATEMENT_TIMEOUT_MS)}`],
-    ['lock_timeout', `${timeout('lockTimeoutMs', lockTimeoutMs, DEFAULT_LOCK_TIMEOUT_MS)}`],
+    ['statement_timeout', `${checkMs('statementTimeoutMs', statementTimeoutMs ?? DEFAULT_STATEMENT_TIMEOUT_MS)}`],
+    ['lock_timeout', `${checkMs('lockTimeoutMs', lockTimeoutMs ?? DEFAULT_LOCK_TIMEOUT_MS)}`],
     [
       'idle_in_transaction_session_timeout',
-      `${timeout('idleInTransactionTimeoutMs', idleInTransactionTimeoutMs, DEFAULT_IDLE_IN_TRANSACTION_TIMEOUT_MS)}`,
+      `${checkMs('idleInTransactionTimeoutMs', idleInTransactionTimeoutMs ?? DEFAULT_IDLE_IN_TRANSACTION_TIMEOUT_MS)}`,
     ],
     // A custom plan for a batch of a thousand hash-joins whole partitions; the generic one takes the index.
     ['plan_cache_mode', 'force_generic_plan'],

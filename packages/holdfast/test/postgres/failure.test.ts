@@ -5,8 +5,10 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 
 let server: PostgresHandle
 let postgres: Postgres
-/** Somebody else on the same database: takes locks, ends connections. */
+/** Somebody else on the same database, who takes locks. */
 let other: pg.Client
+/** And one who watches and ends connections: outside of any transaction, where what is seen of others would stand still. */
+let watcher: pg.Client
 
 beforeAll(async () => {
   server = await startPostgres({ durable: false })
@@ -16,16 +18,23 @@ afterAll(() => server?.stop())
 beforeEach(async () => {
   postgres = new Postgres(server.url, { lockTimeoutMs: 300, statementTimeoutMs: 1_000, connectTimeoutMs: 1_000 })
   await migrate(postgres)
-  other = new pg.Client(server.url)
-  other.on('error', () => {})
-  await other.connect()
+  other = await client()
+  watcher = await client()
   await other.query('CREATE TABLE IF NOT EXISTS holdfast.pairs (id int PRIMARY KEY, n int NOT NULL CHECK (n >= 0))')
   await other.query('TRUNCATE holdfast.pairs; INSERT INTO holdfast.pairs VALUES (1, 0), (2, 0)')
 })
 afterEach(async () => {
-  await other.end().catch(() => {})
+  await Promise.all([other.end(), watcher.end()])
   await postgres.close()
 })
+
+async function client(): Promise<pg.Client> {
+  const client = new pg.Client(server.url)
+  // One of the tests kills the server under it.
+  client.on('error', () => {})
+  await client.connect()
+  return client
+}
 
 const failureOf = async (promise: Promise<unknown>): Promise<PostgresError> => {
   const error = await promise.then(
@@ -38,10 +47,13 @@ const failureOf = async (promise: Promise<unknown>): Promise<PostgresError> => {
 
 const execute = (sql: string) => postgres.transaction((tx) => tx.execute('test', sql))
 
+/** Where a test ends a statement itself, the server's own timeout must not come first. */
+const NO_TIMEOUT = 'SET LOCAL statement_timeout = 0'
+
 /** Resolves when a connection of ours runs something like `pattern`. */
 async function whenRunning(pattern: string): Promise<number> {
   for (;;) {
-    const { rows } = await other.query(
+    const { rows } = await watcher.query(
       `SELECT pid FROM pg_stat_activity WHERE application_name = 'holdfast' AND state = 'active' AND query ~ $1`,
       [pattern],
     )
@@ -104,8 +116,8 @@ describe('nothing happened', () => {
   })
 
   it('a connection lost inside a transaction: not executed, since COMMIT was not sent', async () => {
-    const failing = failureOf(execute('UPDATE pairs SET n = 7; SELECT pg_sleep(5)'))
-    await other.query('SELECT pg_terminate_backend($1)', [await whenRunning('pg_sleep')])
+    const failing = failureOf(execute(`${NO_TIMEOUT}; UPDATE pairs SET n = 7; SELECT pg_sleep(20)`))
+    await watcher.query('SELECT pg_terminate_backend($1)', [await whenRunning('pg_sleep')])
     expect(await failing).toMatchObject({ outcome: 'not_executed', sqlstate: '57P01' })
     expect((await other.query('SELECT max(n) AS n FROM holdfast.pairs')).rows).toEqual([{ n: 0 }])
   })
@@ -142,19 +154,21 @@ describe('nothing happened', () => {
 describe('nobody knows', () => {
   it('a connection lost during a statement that commits by itself', async () => {
     await other.query('BEGIN; LOCK TABLE holdfast.settings')
-    const failing = failureOf(postgres.query('readSettings', []))
-    await other.query('SELECT pg_terminate_backend($1)', [await whenRunning('FROM settings')])
+    const patient = new Postgres(server.url, { lockTimeoutMs: 20_000, statementTimeoutMs: 20_000 })
+    const failing = failureOf(patient.query('readSettings', []))
+    await watcher.query('SELECT pg_terminate_backend($1)', [await whenRunning('FROM settings')])
     expect(await failing).toMatchObject({ outcome: 'unknown', code: 'unavailable', retryable: true })
+    await patient.close()
   })
 
   it('a connection lost during COMMIT', async () => {
     // A deferred trigger runs inside COMMIT: a window wide enough to hit.
     await other.query(`CREATE OR REPLACE FUNCTION holdfast.slowly() RETURNS trigger LANGUAGE plpgsql AS
-      'BEGIN PERFORM pg_sleep(5); RETURN NULL; END';
+      'BEGIN PERFORM pg_sleep(20); RETURN NULL; END';
       CREATE CONSTRAINT TRIGGER at_commit AFTER UPDATE ON holdfast.pairs DEFERRABLE INITIALLY DEFERRED
       FOR EACH ROW EXECUTE FUNCTION holdfast.slowly()`)
-    const failing = failureOf(execute('UPDATE pairs SET n = 7 WHERE id = 1'))
-    await other.query('SELECT pg_terminate_backend($1)', [await whenRunning('^COMMIT')])
+    const failing = failureOf(execute(`${NO_TIMEOUT}; UPDATE pairs SET n = 7 WHERE id = 1`))
+    await watcher.query('SELECT pg_terminate_backend($1)', [await whenRunning('^COMMIT')])
     expect(await failing).toMatchObject({ outcome: 'unknown' })
     await other.query('DROP TRIGGER at_commit ON holdfast.pairs')
   })

@@ -208,6 +208,10 @@ describe('what it refuses before any I/O', () => {
     expect(() => new Postgres(url, { lockTimeoutMs })).toThrow(/^lockTimeoutMs: expected .*, got /)
   })
 
+  it.each([0, 1.5, 1_001, Number.NaN])('a pool of %d connections', (maxConnections) => {
+    expect(() => new Postgres(url, { maxConnections })).toThrow(/^maxConnections: expected .*, got /)
+  })
+
   it('synchronous_commit off', () => {
     expect(() => new Postgres(url, { synchronousCommit: 'off' as 'on' })).toThrow(/^synchronousCommit: expected/)
   })

@@ -1,1 +1,2 @@
+export type { Logger } from 'pino'
 export { createLogger } from './logger.js'
