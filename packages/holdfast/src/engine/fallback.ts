@@ -38,9 +38,7 @@ export class Fallback {
     lane.fallback.push(attempt)
     if (lane.fallingBack) return
     lane.fallingBack = true
-    void this.#work(lane).finally(() => {
-      lane.fallingBack = false
-    })
+    void this.#work(lane)
   }
 
   async #work(lane: Lane): Promise<void> {
@@ -62,6 +60,8 @@ export class Fallback {
         for (const attempt of group) this.#context.again(attempt)
       }
     }
+    // In the same turn as the last look into the queue: who comes a moment later must find that nobody works on it.
+    lane.fallingBack = false
   }
 
   async #step(lane: Lane, group: readonly Attempt[]): Promise<void> {
