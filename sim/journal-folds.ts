@@ -33,7 +33,7 @@ export function chargeOf({ row, entries }: Kept, seq: number): Charge | null {
     facts.holdClosed ||= CLOSES_HOLD.has(entry.kind)
     facts.hold = { charged: entry.holdCaptured, refunded: Math.max(facts.hold.refunded, entry.holdRefunded) }
   }
-  return { charge: -(charged.availableDelta + charged.reservedDelta), hold: charged.hold, facts }
+  return { charge: 0 - (charged.availableDelta + charged.reservedDelta), hold: charged.hold, facts }
 }
 
 /** As `open_holds()` in SQL: the checkpoint where it is not too old, and what came since. Wrong bounds show here as they do there. */

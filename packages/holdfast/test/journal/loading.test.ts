@@ -1,0 +1,204 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import type { Journal, Snapshot } from '../../src/journal/index.js'
+import { genesisHash, type WalletState } from '../../src/machine/index.js'
+import { append, load, newRef, newWallet, SUBJECTS, type Subject, verdictsOf, Writer } from './journals.js'
+
+const TIMELINE = 1_000_000_000
+/** Later than any clock: the time of a wallet only moves forward. */
+const START = 5_000_000_000_000
+
+describe.each(Object.keys(SUBJECTS))('loading a wallet from the journal of %s', (name) => {
+  let subject: Subject
+  let journal: Journal
+
+  beforeEach(async () => {
+    subject = await (SUBJECTS[name] as () => Promise<Subject>)()
+    journal = subject.journal
+  })
+  afterEach(() => subject.close())
+
+  async function open(creditLimit = 0): Promise<string> {
+    const ref = newRef()
+    const head = genesisHash(ref, 'EUR')
+    expect(
+      await journal.open({ ref, tenant: 'test', id: 'i', currency: 'EUR', creditLimit, metadata: '{}', head }),
+    ).toBe(true)
+    return ref
+  }
+
+  async function takeOver(ref: string): Promise<Snapshot> {
+    const taken = await journal.takeOver(ref)
+    if (taken === null || taken === 'memory') throw new Error(`Not taken over: ${taken}`)
+    return taken
+  }
+
+  function withoutMemory(state: WalletState): WalletState {
+    return { ...state, base: state.seq, refundedByEntry: new Map(), closedHolds: new Map() }
+  }
+
+  test('a wallet is opened once', async () => {
+    const ref = await open(70)
+    const head = genesisHash(ref, 'USD')
+    const again = { ref, tenant: 'other', id: 'x', currency: 'USD', creditLimit: 1, metadata: '', head }
+    expect(await journal.open(again)).toBe(false)
+    const [row] = await journal.read([ref, newRef(), ref])
+    const expected = {
+      ref,
+      id: 'i',
+      currency: 'EUR',
+      metadata: '{}',
+      initialLimit: 70,
+      creditLimit: 70,
+      seq: 0,
+      status: 'active',
+      owner: 'postgres',
+      head: genesisHash(ref, 'EUR'),
+      epoch: TIMELINE + 1,
+    }
+    expect(row).toMatchObject(expected)
+    expect(await journal.read([ref, newRef(), ref])).toHaveLength(1)
+    expect(row?.at).toBe(row?.openedAt)
+  })
+
+  test('a raise only grows, reaches what it is asked for, and gives the state', async () => {
+    const ref = await open()
+    const first = await journal.raise(ref, 0, false)
+    expect(first?.state.epoch).toBe(TIMELINE + 2)
+    expect((await journal.raise(ref, TIMELINE + 100, false))?.state.epoch).toBe(TIMELINE + 100)
+    expect((await journal.raise(ref, TIMELINE + 5, false))?.state.epoch).toBe(TIMELINE + 101)
+    expect((await journal.raise(ref, TIMELINE + 101, false))?.state.epoch).toBe(TIMELINE + 102)
+    expect(await journal.raise(newRef(), 0, false)).toBeNull()
+    expect(Math.abs((first?.clock ?? 0) - Date.now())).toBeLessThan(10_000)
+    const wallet = await load(journal, ref)
+    const entries = [wallet.credit('c', 100), wallet.hold('h', 30), wallet.hold('i', 40)]
+    entries.push(wallet.make({ kind: 'capture', key: 'k', hold: 'i', amount: 15 }))
+    entries.push(wallet.make({ kind: 'release', key: 'r', hold: 'h' }), wallet.make({ kind: 'freeze', key: 'f' }))
+    await append(journal, wallet.file(...entries))
+    const loaded = await journal.raise(ref, 0, false)
+    expect(loaded?.state).toEqual(withoutMemory({ ...wallet.state, epoch: TIMELINE + 104 }))
+    expect(loaded?.state.holds.get('i')).toEqual({
+      amount: 40,
+      captured: 15,
+      left: 25,
+      expiresAt: wallet.now + 60_000,
+      refunded: 0,
+    })
+  })
+
+  test('a take-over raises an epoch of Redis and joins one of its own', async () => {
+    const ref = await open()
+    const joined = await takeOver(ref)
+    expect(joined.state.epoch).toBe(TIMELINE + 1)
+    const one = new Writer(ref, joined.state)
+    await append(journal, one.file(one.credit('a')))
+    expect((await takeOver(ref)).state).toEqual(withoutMemory(one.state))
+    const redis = await load(journal, ref)
+    const late = one.credit('b')
+    expect((await takeOver(ref)).state.epoch).toBe(redis.state.epoch + 1)
+    expect((await takeOver(ref)).state.epoch).toBe(redis.state.epoch + 1)
+    expect(await verdictsOf(journal, [...one.file(late), ...redis.file(redis.credit('c'))])).toEqual(['epoch', 'epoch'])
+    expect(await journal.read([ref])).toMatchObject([{ owner: 'postgres' }])
+    expect(await journal.takeOver(newRef())).toBeNull()
+  })
+
+  test('a take-over leaves an epoch of another timeline behind', async () => {
+    const ref = await open()
+    const before = await takeOver(ref)
+    await subject.leaveTimeline()
+    const [row] = await journal.read([ref])
+    const after = await takeOver(ref)
+    expect(after.state.epoch).toBeGreaterThan(row?.epoch ?? 0)
+    expect(after.state.epoch % TIMELINE).toBe(before.state.epoch % TIMELINE)
+    const writer = new Writer(ref, after.state)
+    expect(await verdictsOf(journal, writer.file(writer.credit('a')))).toEqual(['appended'])
+  })
+
+  test('a wallet that was used in memory has no Postgres path', async () => {
+    const ref = await open()
+    expect(await journal.raise(ref, 0, true)).toMatchObject({ memory: true })
+    const raised = await journal.raise(ref, 0, false)
+    expect(raised?.memory).toBe(true)
+    expect(await journal.takeOver(ref)).toBe('memory')
+    expect(await journal.read([ref])).toMatchObject([{ owner: 'redis', memory: true, epoch: raised?.state.epoch }])
+  })
+
+  test('checkpoints change no answer: before, between and after holds', async () => {
+    const ref = await open()
+    await journal.checkpoint(ref)
+    await journal.checkpoint(newRef())
+    const wallet = await load(journal, ref)
+    const steps = [
+      () => wallet.credit('c', 100),
+      () => wallet.hold('old'),
+      () => wallet.hold('h', 20),
+      () => wallet.make({ kind: 'capture', key: 'k', hold: 'h', amount: 5 }),
+      () => wallet.make({ kind: 'settle', key: 's', hold: 'h', amount: 9 }),
+      () =>
+        wallet.make({
+          kind: 'refund',
+          key: 'f',
+          of: 4,
+          charge: 5,
+          hold: 'h',
+          amount: 2,
+          facts: {
+            epoch: wallet.state.epoch,
+            seq: 5,
+            refunded: 0,
+            holdClosed: true,
+            hold: { charged: 9, refunded: 0 },
+          },
+        }),
+      () => wallet.hold('i', 3),
+      () => wallet.make({ kind: 'release', key: 'r', hold: 'old' }),
+      () => wallet.make({ kind: 'release', key: 'q', hold: 'i' }),
+      () => wallet.credit('d'),
+      () => wallet.hold('j', 4),
+      () => wallet.make({ kind: 'extend', key: 'e', hold: 'j', amount: 4, ttlMs: 90_000 }),
+    ]
+    for (const step of steps) {
+      await append(journal, wallet.file(step()))
+      const before = await journal.raise(ref, 0, false)
+      await journal.checkpoint(ref)
+      const after = await journal.raise(ref, 0, false)
+      expect(before?.state.holds).toEqual(wallet.state.holds)
+      expect(after?.state.holds).toEqual(wallet.state.holds)
+      wallet.state.epoch = after?.state.epoch ?? 0
+    }
+    expect(wallet.state.holds.size).toBe(1)
+  })
+
+  test('wallets that may be due are found by the bound, earliest first, and the bound moves on', async () => {
+    const wallets = []
+    for (const ttlMs of [3_000, 1_000, 2_000]) {
+      const wallet = await newWallet(journal, `tenant-${ttlMs}`)
+      wallet.now = START
+      await append(journal, wallet.file(wallet.credit('c'), wallet.hold('h', 1, ttlMs)))
+      wallets.push(wallet)
+    }
+    const [third, first, second] = wallets.map(({ ref }) => ref)
+    const due = async (until: number, most = 10) => (await journal.due(until, most)).map(({ ref }) => ref)
+    expect(await journal.due(START + 2_000, 10)).toEqual([
+      { ref: first, tenant: 'tenant-1000' },
+      { ref: second, tenant: 'tenant-2000' },
+    ])
+    expect(await due(START + 3_000)).toEqual([first, second, third])
+    expect(await due(START + 3_000, 1)).toEqual([first])
+    expect(await due(START + 999)).toEqual([])
+    const { epoch, seq } = wallets[1]?.state as WalletState
+    await journal.relax(first as string, epoch, seq - 1, 0)
+    await journal.relax(first as string, epoch - 1, seq, 0)
+    await journal.relax(newRef(), epoch, seq, 0)
+    expect(await due(START + 1_000)).toEqual([first])
+    await journal.relax(first as string, epoch, seq, START + 2_500)
+    expect(await due(START + 3_000)).toEqual([second, first, third])
+    await journal.relax(first as string, epoch, seq, 0)
+    expect(await due(START + 3_000)).toEqual([second, third])
+    const wallet = wallets[2] as Writer
+    await append(journal, wallet.file(wallet.make({ kind: 'release', key: 'r', hold: 'h' })))
+    wallet.now += 10_000
+    expect(wallet.all({ kind: 'touch' })).toEqual([])
+    await journal.relax(wallet.ref, wallet.state.epoch, wallet.state.seq, wallet.state.due)
+    expect(await due(START + 3_000)).toEqual([third])
+  })
+})

@@ -1,0 +1,223 @@
+/** What only a real Postgres can show: its constraints, its locks, its connections. */
+import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { freshDatabase } from '../../../../test/servers.js'
+import { type Filed, PostgresJournal } from '../../src/journal/index.js'
+import { MAX_AMOUNT } from '../../src/machine/index.js'
+import { Postgres, type Transaction } from '../../src/postgres/index.js'
+import { append, load, newWallet, run, verdictsOf, type Writer } from './journals.js'
+
+let url: string
+let postgres: Postgres
+let journal: PostgresJournal
+
+beforeAll(async () => {
+  url = await freshDatabase()
+  postgres = new Postgres(url, { lockTimeoutMs: 100 })
+  journal = new PostgresJournal(postgres)
+})
+afterAll(() => postgres.close())
+
+async function ask<Row extends Record<string, unknown>>(sql: string): Promise<Row[]> {
+  return postgres.transaction((tx) => tx.execute<Row>('test', sql))
+}
+
+test('entries are never changed or deleted, through the table or its parts', async () => {
+  const wallet = await newWallet(journal)
+  await append(journal, wallet.file(wallet.credit('a')))
+  const [row] = await ask<{ part: string }>(
+    `SELECT tableoid::regclass::text AS part FROM entries WHERE wallet = '${wallet.ref}'`,
+  )
+  for (const table of ['entries', row?.part]) {
+    await expect(run(postgres, `UPDATE ${table} SET amount = 1`)).rejects.toThrow('P0001')
+    await expect(run(postgres, `DELETE FROM ${table}`)).rejects.toThrow('P0001')
+    await expect(run(postgres, `TRUNCATE ${table}`)).rejects.toThrow('P0001')
+  }
+  expect(await journal.entries(wallet.ref, 1, 10)).toHaveLength(1)
+})
+
+test('the books of every tenant and currency sum to zero, also past 2^53', async () => {
+  const filed: Filed[] = []
+  for (const [tenant, currency] of [
+    ['one', 'EUR'],
+    ['one', 'USD'],
+    ['two', 'EUR'],
+  ] as const) {
+    for (let n = 0; n < 3; n += 1) {
+      const wallet = await newWallet(journal, `books-${tenant}`, currency)
+      const entries = [wallet.credit('a', MAX_AMOUNT), wallet.hold('h', 1_000)]
+      entries.push(wallet.make({ kind: 'capture', key: 'k', hold: 'h', amount: 400, counter: 'fees' }))
+      entries.push(wallet.make({ kind: 'settle', key: 's', hold: 'h', amount: 300 }))
+      entries.push(
+        wallet.make({ kind: 'debit', key: 'd', amount: MAX_AMOUNT - 1_000 }),
+        wallet.credit('b', MAX_AMOUNT - 1_000),
+      )
+      filed.push(...wallet.file(...entries))
+    }
+  }
+  expect(new Set(await verdictsOf(journal, filed))).toEqual(new Set(['appended']))
+  const sums = await ask(
+    "SELECT tenant, currency, sum(balance)::text AS sum FROM books WHERE tenant LIKE 'books-%' GROUP BY 1, 2 ORDER BY 1, 2",
+  )
+  expect(sums).toEqual([
+    { tenant: 'books-one', currency: 'EUR', sum: '0' },
+    { tenant: 'books-one', currency: 'USD', sum: '0' },
+    { tenant: 'books-two', currency: 'EUR', sum: '0' },
+  ])
+  const accounts = await ask("SELECT account, balance::text FROM books WHERE tenant = 'books-two' ORDER BY account")
+  const three = (amount: bigint) => String(amount * 3n)
+  expect(accounts).toEqual([
+    { account: 'fees', balance: '1200' },
+    { account: 'funding', balance: three(-2n * BigInt(MAX_AMOUNT) + 1_000n) },
+    { account: 'revenue', balance: three(BigInt(MAX_AMOUNT) - 1_100n) },
+    { account: 'wallets', balance: three(BigInt(MAX_AMOUNT) - 300n) },
+  ])
+})
+
+test('data that Postgres can not take is bad for its run alone', async () => {
+  const wallets = await Promise.all(Array.from({ length: 4 }, () => newWallet(journal)))
+  const [one, two, three, four] = wallets as [Writer, Writer, Writer, Writer]
+  const filed = [
+    ...one.file(one.credit('a')),
+    ...two.file({ ...two.credit('a'), at: 1.5 }),
+    ...three.file({ ...three.credit('a'), kind: 'theft' as 'credit' }),
+    ...four.file(four.credit('a')),
+  ]
+  expect(await verdictsOf(journal, filed)).toEqual(['appended', 'bad', 'bad', 'appended'])
+  expect((await journal.append(two.file({ ...two.credit('b'), at: Number.NaN }))).verdicts).toEqual([{ type: 'bad' }])
+})
+
+test('an entry that stands where none should be is bad for its wallet alone', async () => {
+  const [broken, fine] = [await newWallet(journal), await newWallet(journal)]
+  await append(journal, broken.file(broken.credit('a')))
+  // As after a careless repair by hand: the row forgot its entry.
+  await run(postgres, `UPDATE wallets SET seq = 0, head = genesis, available = 0 WHERE ref = '${broken.ref}'`)
+  const again = await load(journal, broken.ref)
+  expect(await verdictsOf(journal, [...again.file(again.credit('b')), ...fine.file(fine.credit('a'))])).toEqual([
+    'bad',
+    'appended',
+  ])
+})
+
+test('several processes append overlapping runs of the same wallets: gapless, each entry once', async () => {
+  const wallets = await Promise.all(Array.from({ length: 6 }, () => newWallet(journal)))
+  const planned = wallets.map((wallet) => Array.from({ length: 40 }, (_, n) => wallet.credit(`k${n}`)))
+  const processes = await Promise.all(
+    Array.from({ length: 5 }, async (_, n) => {
+      const own = new Postgres(url)
+      const mine = new PostgresJournal(own)
+      const verdicts: string[] = []
+      for (let from = 0; from < 40; ) {
+        // Each at a pace of its own, all of them from what they believe to be missing.
+        const filed = wallets.flatMap((wallet, w) => wallet.file(...(planned[w] ?? []).slice(from, from + 3 + n)))
+        const types = await verdictsOf(mine, filed)
+        verdicts.push(...types)
+        expect(types.filter((type) => !['appended', 'there', 'gap'].includes(type))).toEqual([])
+        if (!types.includes('gap')) from += 2 + n
+      }
+      await own.close()
+      return verdicts
+    }),
+  )
+  for (const [w, wallet] of wallets.entries()) {
+    const entries = await journal.entries(wallet.ref, 1, 100)
+    expect(entries.map(({ hash }) => hash)).toEqual(planned[w]?.map(({ hash }) => hash))
+  }
+  const appended = processes.flat().filter((type) => type === 'appended')
+  expect(appended).toHaveLength(6 * 40)
+})
+
+test('several processes want the same place: one gets it, and the others hear that it is taken', async () => {
+  const wallet = await newWallet(journal)
+  const owns = Array.from({ length: 6 }, () => new Postgres(url))
+  let entries = 0
+  for (let round = 0; round < 10; round += 1) {
+    const base = wallet.fork()
+    const forks = owns.map((own, n) => {
+      const fork = base.fork()
+      return { own: new PostgresJournal(own), fork, entry: fork.credit(`${round}-${n}`) }
+    })
+    const verdicts = await Promise.all(forks.map(({ own, fork, entry }) => verdictsOf(own, fork.file(entry))))
+    expect(verdicts.flat().sort()).toEqual(['appended', ...new Array(5).fill('stale')])
+    wallet.state = forks[verdicts.findIndex(([type]) => type === 'appended')]?.fork.state as Writer['state']
+    entries += 1
+    expect((await journal.read([wallet.ref]))[0]).toMatchObject({ seq: entries, head: wallet.state.head })
+  }
+  await Promise.all(owns.map((own) => own.close()))
+})
+
+test('raises and appends that race: what got in before the raise is in the state it gives, the rest never gets in', async () => {
+  const wallet = await newWallet(journal)
+  const other = new Postgres(url)
+  let current = wallet
+  for (let round = 0; round < 20; round += 1) {
+    const before = current.state.seq
+    const entry = current.credit(`r${round}`)
+    const [verdicts, raised] = await Promise.all([
+      verdictsOf(journal, current.file(entry)),
+      load(new PostgresJournal(other), wallet.ref),
+    ])
+    expect([...verdicts, raised.state.seq]).toEqual(
+      raised.state.seq > before ? ['appended', before + 1] : ['epoch', before],
+    )
+    current = raised
+  }
+  await other.close()
+})
+
+test('a row that somebody keeps locked holds up nobody else', async () => {
+  const [locked, free] = [await newWallet(journal), await newWallet(journal)]
+  const holder = new Postgres(url)
+  const filed = [...locked.file(locked.credit('a')), ...free.file(free.credit('a'))]
+  await holder.transaction(async (tx: Transaction) => {
+    await tx.execute('lock', `SELECT FROM wallets WHERE ref = '${locked.ref}' FOR UPDATE`)
+    expect(await append(journal, filed)).toEqual([{ type: 'gap', seq: 0 }, { type: 'appended' }])
+  })
+  expect(await verdictsOf(journal, filed)).toEqual(['appended', 'there'])
+  await holder.close()
+})
+
+test('a deadlock is tried again', async () => {
+  // Sorted by ref: the append takes the first, then waits for the second; the other way round makes a circle.
+  const [first, second] = [await newWallet(journal), await newWallet(journal)].sort((a, b) =>
+    a.ref < b.ref ? -1 : 1,
+  ) as [Writer, Writer]
+  const patient = new Postgres(url)
+  const other = new Postgres(url)
+  const filed = [...first.file(first.credit('a')), ...second.file(second.credit('a'))]
+  let appending: Promise<string[]> | undefined
+  await other.transaction(async (tx) => {
+    // The append is the one who finds the circle, since it waits the shorter time.
+    await tx.execute('patience', "SET LOCAL deadlock_timeout = '60s'")
+    await tx.execute('lock', `SELECT FROM wallets WHERE ref = '${second.ref}' FOR UPDATE`)
+    appending = verdictsOf(new PostgresJournal(patient), filed)
+    await vi.waitFor(async () => {
+      const waiting = await ask(
+        "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%append%' AND pid <> pg_backend_pid() AND datname = current_database()",
+      )
+      expect(waiting).toHaveLength(1)
+    })
+    await tx.execute('lock', `SELECT FROM wallets WHERE ref = '${first.ref}' FOR UPDATE`)
+  })
+  expect(await appending).toEqual(['appended', 'appended'])
+  await patient.close()
+  await other.close()
+})
+
+test('a deadline that passes while an append waits for its row counts, if the row was taken over meanwhile', async () => {
+  const wallet = await newWallet(journal)
+  const taken = await journal.takeOver(wallet.ref)
+  if (!taken || taken === 'memory') throw new Error('not taken over')
+  wallet.state = taken.state
+  const other = new Postgres(url)
+  const patient = new Postgres(url)
+  const deadline = Date.now() + 300
+  let appending: Promise<string[]> | undefined
+  await other.transaction(async (tx) => {
+    await tx.query('takeOver', [wallet.ref])
+    appending = verdictsOf(new PostgresJournal(patient), [{ ref: wallet.ref, entry: wallet.credit('a'), deadline }])
+    await vi.waitFor(() => expect(Date.now()).toBeGreaterThan(deadline + 20), { timeout: 2_000, interval: 20 })
+  })
+  expect(await appending).toEqual(['late'])
+  await other.close()
+  await patient.close()
+})
