@@ -30,7 +30,8 @@ export interface Tenant {
   readonly durability: Durability
 }
 
-type Asked = Pick<Command, 'kind'> & Partial<Pick<Command, 'hold' | 'amount' | 'ttlMs' | 'beyond' | 'of'>>
+type Asked = Pick<Command, 'kind'> &
+  Partial<Pick<Command, 'hold' | 'amount' | 'ttlMs' | 'beyond' | 'of' | 'charge' | 'facts'>>
 
 /** Checks what is common to all operations, and hands the command to the engine. */
 export async function perform(

@@ -113,8 +113,9 @@ export class Wallet {
     const checked = check.amount('amount', amount, 1)
     check.key(check.options('options', options).key)
     const { keys, journal } = this.#tenant
+    // What it is measured against comes along: without it the script could only ask for it, or take the charge for nothing.
     const charge = await journal.charge(keys.ref(this.id), of)
-    const refund = { kind: 'refund' as const, of, amount: checked, hold: charge?.hold ?? '' }
+    const refund = { kind: 'refund' as const, of, amount: checked, ...charge }
     return receiptOf(await perform(this.#tenant, this.id, refund, options))
   }
 

@@ -197,10 +197,14 @@ export class Decider {
   }
 
   async #readFacts(attempt: Attempt): Promise<void> {
+    const { lane, command } = attempt
+    // Acknowledged from memory and still on its way: not in the journal yet is not the same as never.
+    const pending = lane.items.has(command.of)
     try {
-      const charge = await this.#context.journal.charge(attempt.lane.place.ref, attempt.command.of)
+      const charge = await this.#context.journal.charge(lane.place.ref, command.of)
+      if (!charge && pending) return this.#context.again(attempt)
       if (!charge) return attempt.refuse(new HoldfastError('entry_not_found'))
-      attempt.command = { ...attempt.command, ...charge }
+      attempt.command = { ...command, ...charge }
       this.#context.route(attempt)
     } catch {
       this.#context.postgres.failed()
