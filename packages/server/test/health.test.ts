@@ -97,4 +97,36 @@ describe('health, on real servers', () => {
       /http_request_duration_seconds_count\{method="GET",route="\/health\/ready",status="2xx"\} 1\n/,
     )
   })
+
+  it('writes nothing of what callers send, at the most talkative level', async () => {
+    const env = { REDIS_URL: redis.url, DATABASE_URL: postgres.url }
+    const server = await holdfast(['serve', '--port', '0', '--migrate', '--log-level', 'trace'], { env })
+    const url = await server.ready()
+    const headers = { authorization: 'Bearer hf_live_abcdef', 'idempotency-key': 'order-17', cookie: 'session=hunter2' }
+    const requests = [
+      '/v1/wallets/user_42?token=hunter2',
+      '/health/ready?token=hunter2',
+      '/%zz/user_42',
+      '/docs?user_42',
+    ]
+    for (const path of requests) await (await fetch(`${url}${path}`, { headers })).text()
+    const body = '{"wallet": "user_42", "email": "alice@example.com"'
+    await fetch(`${url}/v1/wallets/user_42`, {
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/json' },
+      body,
+    })
+    const { stdout, stderr } = await server.stop()
+    expect(stderr.match(/"event":"request"/g)?.length).toBeGreaterThanOrEqual(4)
+    for (const hidden of [
+      'user_42',
+      'hunter2',
+      'hf_live',
+      'order-17',
+      'alice',
+      new URL(postgres.url).password || 'none!',
+    ]) {
+      expect(stdout + stderr).not.toContain(hidden)
+    }
+  })
 })
