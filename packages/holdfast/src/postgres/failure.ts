@@ -57,8 +57,8 @@ const FATAL_STATES = new Set(['25P03', '25P04', '57P01', '57P02', '57P04', '57P0
 const isFatal = (sqlstate: string, severity: string | undefined) =>
   severity === 'FATAL' || severity === 'PANIC' || FATAL_STATES.has(sqlstate)
 
-/** `read_only_sql_transaction` is what a replica says: the primary moved. */
-const NOT_EXECUTED = new Set(['25006', '57014', '57P03'])
+/** What a replica says, because the primary moved: 25006 to a write, 0A000 to BEGIN READ WRITE, 55000 to a look at its WAL. */
+const NOT_EXECUTED = new Set(['0A000', '25006', '55000', '57014', '57P03'])
 /** `statement_completion_unknown` and `transaction_resolution_unknown`: from a proxy or a distributed Postgres. */
 const UNKNOWN = new Set(['40003', '08007'])
 const RETRY = new Set(['40001', '40P01', '55P03'])

@@ -223,6 +223,37 @@ BEGIN
   RETURN ARRAY(SELECT run::integer FROM generate_subscripts(run_wallet, 1) AS run WHERE run <> ALL (moved));
 END $$;
 
+-- Does what a refusal rests on stand? One read for many refusals, all decided before it was sent.
+--
+-- An append of the Postgres path may be under way, inside its deadline when it was checked, and commit after this has looked: then a
+-- retry would be told no and the first attempt be done. So the rows that this path owns are written first, unchanged: that waits for
+-- who has them, and makes who comes after look at the clock again. Each statement in here sees what was committed before it.
+CREATE FUNCTION confirm(
+  refusal_wallet uuid[], refusal_epoch bigint[], refusal_seq bigint[], refusal_head bytea[], refusal_key text[], refusal_hold text[]
+) RETURNS TABLE (
+  n bigint, current boolean, held boolean, seen boolean, hold_made boolean, hold_expired boolean, epoch bigint
+) LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+DECLARE
+  floor_epoch bigint := timeline_epoch();
+BEGIN
+  UPDATE wallets w SET owner = w.owner
+  FROM (SELECT DISTINCT r.wallet FROM unnest(refusal_wallet) AS r(wallet) ORDER BY r.wallet) AS r
+  WHERE w.ref = r.wallet AND w.owner = 'postgres';
+  RETURN QUERY
+  SELECT r.n,
+         coalesce(w.epoch = r.epoch AND w.epoch > floor_epoch AND w.epoch < floor_epoch + 1000000000, false),
+         coalesce((w.seq = r.seq AND w.head = r.head) OR (r.seq = 0 AND w.genesis = r.head)
+                  OR EXISTS (SELECT FROM entries e WHERE e.wallet = r.wallet AND e.seq = r.seq AND e.hash = r.head), false),
+         EXISTS (SELECT FROM entries e WHERE e.wallet = r.wallet AND e.key = r.key),
+         EXISTS (SELECT FROM entries e WHERE e.wallet = r.wallet AND e.key = r.hold AND e.kind = 'hold'),
+         EXISTS (SELECT FROM entries e WHERE e.wallet = r.wallet AND e.key = '~expire:' || r.hold),
+         w.epoch
+  FROM unnest(refusal_wallet, refusal_epoch, refusal_seq, refusal_head, refusal_key, refusal_hold) WITH ORDINALITY
+       AS r(wallet, epoch, seq, head, key, hold, n)
+  LEFT JOIN wallets w ON w.ref = r.wallet
+  ORDER BY r.n;
+END $$;
+
 -- The open holds of a wallet as the journal has them: the checkpoint, if it is not older than every hold, and what came after it.
 -- from_seq is the row's \`since\`: 0 when nothing is open, whatever a checkpoint says.
 CREATE FUNCTION open_holds(of_wallet uuid, from_seq bigint)

@@ -139,6 +139,15 @@ describe.each(Object.keys(SUBJECTS))('append to the journal of %s', (name) => {
     expect(await verdictsOf(subject.journal, wallet.file(b))).toEqual(['appended'])
   })
 
+  test('the right hash under another seq is not accepted', async () => {
+    const wallet = await newWallet(subject.journal)
+    await append(subject.journal, wallet.file(wallet.credit('a'), wallet.credit('b')))
+    const c = wallet.credit('c')
+    const filed = wallet.file(forged(c, { seq: 5 }), forged(c, { seq: 1, key: 'd' }))
+    expect(await verdictsOf(subject.journal, filed)).toEqual(['gap', 'stale'])
+    expect(await keysOf(wallet.ref)).toEqual(['a', 'b'])
+  })
+
   test.each(['available', 'reserved'] as const)(
     '%s that does not add up is stale, first or later in a run',
     async (field) => {
@@ -209,6 +218,17 @@ describe.each(Object.keys(SUBJECTS))('append to the journal of %s', (name) => {
     const { epoch } = wallet.state
     wallet.state.epoch += 1
     expect(await append(subject.journal, wallet.file(wallet.credit('a')))).toEqual([{ type: 'epoch', epoch }])
+  })
+
+  test('a server takes nothing that was decided under an epoch of a later timeline', async () => {
+    const wallet = await newWallet(subject.journal)
+    const later = await subject.journal.raise(wallet.ref, wallet.state.epoch + 1_000_000_000, false)
+    const epoch = later?.state.epoch ?? 0
+    wallet.state.epoch = epoch
+    const { seq, head } = wallet.state
+    expect(await append(subject.journal, wallet.file(wallet.credit('a')))).toEqual([{ type: 'epoch', epoch }])
+    const refusal = { ref: wallet.ref, epoch, seq, head, key: 'k', hold: '' }
+    expect(await subject.journal.confirm([refusal])).toMatchObject([{ stands: false, epoch }])
   })
 
   test('an entry of a wallet that does not exist is stale', async () => {

@@ -1,7 +1,8 @@
 /** What only a real Postgres can show: its constraints, its locks, its connections. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { freshDatabase } from '../../../../test/servers.js'
-import { type Filed, PostgresJournal } from '../../src/journal/index.js'
+import { appendValues } from '../../src/journal/append-values.js'
+import { cutRuns, type Filed, PostgresJournal, type Run } from '../../src/journal/index.js'
 import { MAX_AMOUNT } from '../../src/machine/index.js'
 import { Postgres, type Transaction } from '../../src/postgres/index.js'
 import { append, load, newWallet, run, verdictsOf, type Writer } from './journals.js'
@@ -19,6 +20,13 @@ afterAll(() => postgres.close())
 
 async function ask<Row extends Record<string, unknown>>(sql: string): Promise<Row[]> {
   return postgres.transaction((tx) => tx.execute<Row>('test', sql))
+}
+
+/** Resolves once a statement of this name waits for a lock. */
+async function lockWaiter(statement: string): Promise<void> {
+  const sql = `SELECT FROM pg_stat_activity
+               WHERE wait_event_type = 'Lock' AND datname = current_database() AND query LIKE '% ${statement}($1%'`
+  await vi.waitFor(async () => expect(await ask(sql)).toHaveLength(1))
 }
 
 test('entries are never changed or deleted, through the table or its parts', async () => {
@@ -190,12 +198,7 @@ test('a deadlock is tried again', async () => {
     await tx.execute('patience', "SET LOCAL deadlock_timeout = '60s'")
     await tx.execute('lock', `SELECT FROM wallets WHERE ref = '${second.ref}' FOR UPDATE`)
     appending = verdictsOf(new PostgresJournal(patient), filed)
-    await vi.waitFor(async () => {
-      const waiting = await ask(
-        "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%append%' AND pid <> pg_backend_pid() AND datname = current_database()",
-      )
-      expect(waiting).toHaveLength(1)
-    })
+    await lockWaiter('append')
     await tx.execute('lock', `SELECT FROM wallets WHERE ref = '${first.ref}' FOR UPDATE`)
   })
   expect(await appending).toEqual(['appended', 'appended'])
@@ -220,4 +223,24 @@ test('a deadline that passes while an append waits for its row counts, if the ro
   expect(await appending).toEqual(['late'])
   await other.close()
   await patient.close()
+})
+
+test('a refusal of the Postgres path waits for the append that may prove it wrong', async () => {
+  const wallet = await newWallet(journal)
+  const taken = await journal.takeOver(wallet.ref)
+  if (!taken || taken === 'memory') throw new Error('not taken over')
+  wallet.state = taken.state
+  const { epoch, seq, head } = taken.state
+  const [writer, reader] = [new Postgres(url), new Postgres(url)]
+  const refusal = { ref: wallet.ref, epoch, seq, head, key: 'a', hold: '' }
+  const [run] = cutRuns(wallet.file(wallet.credit('a'))).runs
+  let confirming: ReturnType<PostgresJournal['confirm']> | undefined
+  await writer.transaction(async (tx) => {
+    expect(await tx.query('append', [...appendValues([run as Run]), false])).toMatchObject([{ refused: [] }])
+    confirming = new PostgresJournal(reader).confirm([refusal])
+    await lockWaiter('confirm')
+  })
+  expect(await confirming).toEqual([{ stands: true, epoch, seen: true, hold: 'unknown' }])
+  await writer.close()
+  await reader.close()
 })
