@@ -16,6 +16,7 @@ export class Appender {
   readonly #confirmer: Confirmer
   readonly #ways: { queue: Item[]; busy: boolean }[]
   #waiting = 0
+  #drained: (() => void) | undefined
 
   constructor(context: Context, confirmer: Confirmer) {
     this.#context = context
@@ -26,6 +27,18 @@ export class Appender {
   /** Entries that are not in the journal yet. */
   get backlog(): number {
     return this.#waiting
+  }
+
+  /** Resolves when nothing waits any more, or after `withinMs`: Postgres may be away for long. */
+  async drain(withinMs: number): Promise<void> {
+    if (this.#waiting === 0) return
+    await new Promise<void>((resolve) => {
+      const cancel = this.#context.clock.after(withinMs, resolve)
+      this.#drained = () => {
+        cancel()
+        resolve()
+      }
+    })
   }
 
   add(items: readonly Item[]): void {
@@ -53,6 +66,7 @@ export class Appender {
         failures = 0
       } catch (error) {
         this.#context.postgres.failed()
+        if (this.#context.ended()) break
         this.#context.telemetry.log?.('warn', 'append_failed', { entries: items.length, reason: String(error) })
         way.queue.unshift(...items)
         await sleep(this.#context.clock, 20 + jitteredMs(this.#context.clock, failures, 20, 1_000))
@@ -82,6 +96,7 @@ export class Appender {
       }
     }
     for (const [, waiting] of gaps) void this.#mend(waiting)
+    if (this.#waiting === 0) this.#drained?.()
   }
 
   #conclude(item: Item, verdict: Verdict): void {

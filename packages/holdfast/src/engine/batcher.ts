@@ -31,6 +31,7 @@ export class Batcher<T> {
         failures = 0
       } catch (error) {
         this.#context.postgres.failed()
+        if (this.#context.ended()) break
         this.#context.telemetry.log?.('warn', 'journal_read_failed', { reason: String(error) })
         this.#queue.unshift(...questions)
         await sleep(this.#context.clock, 20 + jitteredMs(this.#context.clock, failures, 20, 1_000))

@@ -79,4 +79,6 @@ export interface Context {
   again(attempt: Attempt): void
   /** Appends entries. */
   file(items: readonly Item[]): void
+  /** The engine was closed: what still fails is not tried again. Others will find it in Redis. */
+  ended(): boolean
 }

@@ -65,6 +65,7 @@ export class Engine {
   #postgresBehindMs = 0
   #attempts = 0
   #closing = false
+  #ended = false
   #drained: (() => void) | undefined
 
   constructor(parts: EngineParts) {
@@ -97,6 +98,7 @@ export class Engine {
       route: (attempt) => this.#route(attempt),
       again: (attempt) => this.#again(attempt),
       file: (items: readonly Item[]) => this.#appender.add(items),
+      ended: () => this.#ended,
     }
     this.#finder = new Finder(this.#context)
     const confirmer = new Confirmer(this.#context, this.#finder)
@@ -245,7 +247,7 @@ export class Engine {
     return circuit
   }
 
-  /** Answers what is under way, then ends. */
+  /** Answers what is under way, and commits what was acknowledged from memory; then ends. */
   async close(): Promise<void> {
     this.#closing = true
     await this.#sweeper.stop()
@@ -254,6 +256,8 @@ export class Engine {
         this.#drained = resolve
       })
     }
+    await this.#appender.drain(this.#options.timeoutMs)
+    this.#ended = true
     this.#context.postgres.close()
     for (const circuit of this.#redis.values()) circuit.close()
   }
