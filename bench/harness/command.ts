@@ -1,0 +1,96 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { ServicesError } from '@holdfast/services'
+import { runWallets } from '../wallets/suite.js'
+import { BenchError } from './error.js'
+
+export type Size = 'full' | 'quick' | 'smoke'
+
+export interface Report {
+  readonly suite: string
+  /** What the run found wrong; anything here fails the command. */
+  readonly failures: readonly string[]
+  readonly markdown: string
+  /** By file name. */
+  readonly plots: ReadonlyMap<string, string>
+  readonly data: object
+}
+
+export type Suite = (run: { size: Size; commandLine: string; say: (line: string) => void }) => Promise<Report>
+
+const SUITES: Readonly<Record<string, Suite>> = { wallets: runWallets }
+
+const USAGE = `npm run bench -- [suite…] [--quick] [--json FILE]
+
+  suites         ${Object.keys(SUITES).join(', ')} (default: all)
+  --quick        under a minute a suite: fewer wallets, fewer and shorter rounds
+  --smoke        a few seconds: shows that everything runs; its figures mean nothing
+  --json FILE    the figures as JSON as well
+  --report DIR   where the report goes (default: bench/report)`
+
+/** @returns the exit code */
+export async function runBenchmarks(args: readonly string[]): Promise<number> {
+  const say = (line: string) => console.error(line)
+  try {
+    const { suites, size, json, folder, help } = readArguments(args)
+    if (help) {
+      console.log(USAGE)
+      return 0
+    }
+    const commandLine = `npm run bench -- ${args.join(' ')}`.trim()
+    const reports: Report[] = []
+    for (const name of suites) reports.push(await (SUITES[name] as Suite)({ size, commandLine, say }))
+    for (const report of reports) writeReport(folder, report)
+    if (json !== undefined) write(json, `${JSON.stringify(reports.map(({ data }) => data).at(0), null, 2)}\n`)
+    const failures = reports.flatMap((report) => report.failures)
+    for (const failure of failures) say(`FAILED: ${failure}`)
+    return failures.length > 0 ? 1 : 0
+  } catch (error) {
+    if (!(error instanceof BenchError || error instanceof ServicesError)) throw error
+    say(error.message)
+    return 1
+  }
+}
+
+function readArguments(args: readonly string[]) {
+  const { values, positionals } = parse(args)
+  const suites = positionals.length > 0 ? [...new Set(positionals)] : Object.keys(SUITES)
+  for (const name of suites) {
+    if (!(name in SUITES)) throw new BenchError(`suite: expected ${Object.keys(SUITES).join(', ')}, got ${name}`)
+  }
+  if (values.quick && values.smoke) throw new BenchError('Expected one of --quick and --smoke, got both')
+  const size: Size = values.smoke ? 'smoke' : values.quick ? 'quick' : 'full'
+  return { suites, size, json: values.json, folder: resolve(values.report ?? 'bench/report'), help: values.help }
+}
+
+function parse(args: readonly string[]) {
+  try {
+    return parseArgs({
+      args: [...args],
+      allowPositionals: true,
+      options: {
+        quick: { type: 'boolean', default: false },
+        smoke: { type: 'boolean', default: false },
+        json: { type: 'string' },
+        report: { type: 'string' },
+        help: { type: 'boolean', short: 'h', default: false },
+      },
+    })
+  } catch (error) {
+    throw new BenchError(`${(error as Error).message}\n\n${USAGE}`)
+  }
+}
+
+function writeReport(folder: string, { suite, markdown, plots, data }: Report): void {
+  write(join(folder, `${suite}.md`), markdown)
+  write(join(folder, `${suite}.json`), `${JSON.stringify(data, null, 2)}\n`)
+  for (const [name, svg] of plots) write(join(folder, name), svg)
+  console.log(markdown)
+  console.error(`The report is ${join(folder, `${suite}.md`)}`)
+}
+
+function write(path: string, content: string): void {
+  mkdirSync(dirname(resolve(path)), { recursive: true })
+  writeFileSync(path, content)
+}

@@ -1,0 +1,67 @@
+import type { Books, Contender, Place } from '../../harness/contender.js'
+import { HoldfastBooks, HoldfastContender } from './holdfast.js'
+import { SingleCallContender } from './holdfast-single-calls.js'
+import { RedisLockBooks, RedisLockContender } from './redis-lock.js'
+import { RoundTripBooks, RoundTripContender } from './round-trip.js'
+import { RowLockBooks, RowLockContender } from './row-lock.js'
+
+export interface Description {
+  readonly title: string
+  /** When it says yes. */
+  readonly durable: 'in Postgres' | 'in memory'
+  readonly make: (place: Place) => Contender
+  readonly books: (place: Place) => Books
+}
+
+const holdfastBooks = (place: Place) => new HoldfastBooks(place)
+
+export const CONTENDERS = {
+  ledger: {
+    title: 'Holdfast, `ledger`',
+    durable: 'in Postgres',
+    make: (place) => new HoldfastContender(place, 'ledger'),
+    books: holdfastBooks,
+  },
+  memory: {
+    title: 'Holdfast, `memory`',
+    durable: 'in memory',
+    make: (place) => new HoldfastContender(place, 'memory'),
+    books: holdfastBooks,
+  },
+  rowlock: {
+    title: '(a) Postgres, one transaction an operation',
+    durable: 'in Postgres',
+    make: (place) => new RowLockContender(place),
+    books: (place) => new RowLockBooks(place),
+  },
+  redislock: {
+    title: '(b) Redis, lock, script, unlock',
+    durable: 'in memory',
+    make: (place) => new RedisLockContender(place),
+    books: (place) => new RedisLockBooks(place),
+  },
+  singleledger: {
+    title: '(c) as `ledger`, one script call an operation',
+    durable: 'in Postgres',
+    make: (place) => new SingleCallContender(place, 'ledger'),
+    books: holdfastBooks,
+  },
+  singlememory: {
+    title: '(c) as `memory`, one script call an operation',
+    durable: 'in memory',
+    make: (place) => new SingleCallContender(place, 'memory'),
+    books: holdfastBooks,
+  },
+  roundtrip: {
+    title: 'One Redis round trip and one Postgres commit',
+    durable: 'in Postgres',
+    make: (place) => new RoundTripContender(place),
+    books: (place) => new RoundTripBooks(place),
+  },
+} as const satisfies Record<string, Description>
+
+export type ContenderName = keyof typeof CONTENDERS
+
+export function makeContender(name: string, place: Place): Contender {
+  return CONTENDERS[name as ContenderName].make(place)
+}
