@@ -21,3 +21,12 @@ export function describe(pid) {
     return undefined
   }
 }
+
+/**
+ * Signals to this process are meant for the child. The terminal sends Ctrl-C to both, so that one is passed on only if the
+ * child is still there a little later; whoever sends it to npm alone has to wait that long.
+ */
+export function passOnSignals(child) {
+  for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
+  process.on('SIGINT', () => setTimeout(() => child.kill('SIGINT'), 1_000).unref())
+}

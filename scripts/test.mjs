@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { passOnSignals } from './processes.mjs'
 import { requireRealRedis } from './real-redis.mjs'
 import { CACHE, main, ROOT, setUp } from './setup.mjs'
 
@@ -14,9 +15,7 @@ await main(async (args) => {
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${reportFile}`]
   const vitest = join(ROOT, 'node_modules/vitest/vitest.mjs')
   const child = spawn(process.execPath, [vitest, 'run', ...reporters, ...args], { cwd: ROOT, stdio: 'inherit' })
-  // The terminal sends Ctrl-C to vitest as well, which then stops its servers; this process only has to wait for it.
-  process.on('SIGINT', () => {})
-  for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
+  passOnSignals(child)
   const [code] = await once(child, 'exit')
 
   const { passed, failed } = readReport(reportFile)

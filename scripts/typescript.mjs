@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { passOnSignals } from './processes.mjs'
 import { CACHE, ROOT, SetupError, setUp } from './setup.mjs'
 
 /** @returns its exit code */
@@ -27,9 +28,7 @@ export async function runTypeScript(entry, args) {
     logLevel: 'warning',
   })
   const child = spawn(process.execPath, ['--enable-source-maps', outfile, ...args], { cwd: ROOT, stdio: 'inherit' })
-  // The terminal sends Ctrl-C to both: the program decides what it means. Others reach only this process.
-  process.on('SIGINT', () => {})
-  for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
+  passOnSignals(child)
   const [code] = await once(child, 'exit')
   return code ?? 1
 }

@@ -1,4 +1,4 @@
-import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { Client } from 'pg'
@@ -26,7 +26,6 @@ afterEach(async () => {
   for (const command of running) command.process.kill('SIGTERM')
   await Promise.all(running.map((command) => command.ended))
   running = []
-  rmSync(join(clone.path, '.holdfast'), { recursive: true, force: true })
 })
 
 afterAll(() => clone.remove())
@@ -93,6 +92,16 @@ test('a second start is offline, ready within 5 s, and ends without a trace on C
   await expect(fetch(server.url)).rejects.toThrow()
 })
 
+test('an interrupt sent to npm alone stops everything, orderly', async () => {
+  const command = npmStart()
+  const { dataDir } = await ready(command)
+  command.process.kill('SIGINT')
+  await command.ended
+  expect(servers()).toEqual([])
+  // Postgres removes it at the end of an orderly stop only.
+  expect(readdirSync(join(dataDir, 'postgres/data'))).not.toContain('postmaster.pid')
+})
+
 test('of two at once the second says so and harms nothing', async () => {
   const first = await ready(npmStart())
   const second = npmStart()
@@ -103,20 +112,21 @@ test('of two at once the second says so and harms nothing', async () => {
 })
 
 test('two at once on first use: one runs, the other says so', async () => {
-  const both = [npmStart(), npmStart()]
+  const unused = ['--port', '0', '--data-dir', join(clone.path, '.holdfast/unused')]
+  const both = [npmStart(unused), npmStart(unused)]
   const outcomes = await Promise.allSettled(both.map(ready))
   expect(outcomes.map((outcome) => outcome.status).sort()).toEqual(['fulfilled', 'rejected'])
 })
 
-test.each(['npm', 'the server'])('after kill -9 of %s it starts again, data still there', async (victim) => {
+test.each(['npm', 'server'])('after kill -9 of the %s it starts again, data still there', async (victim) => {
   const first = npmStart()
   const before = await ready(first)
-  await query(before, 'CREATE TABLE kept AS SELECT 1 AS n')
+  await query(before, `CREATE TABLE kept_${victim} AS SELECT 1 AS n`)
   const pid = victim === 'npm' ? first.process.pid : holderOf(before)
   process.kill(pid as number, 'SIGKILL')
 
   const after = await ready(npmStart())
-  expect(await query(after, 'SELECT n FROM kept')).toEqual([{ n: 1 }])
+  expect(await query(after, `SELECT n FROM kept_${victim}`)).toEqual([{ n: 1 }])
   expect(await isHealthy(after)).toBe(true)
 })
 
