@@ -42,6 +42,9 @@ local function file(w, now, c, change)
     end
   elseif CLOSES_HOLD[kind] then
     open_after = open_after - 1
+  elseif kind == 'close' then
+    -- A closed wallet has no holds: left as it is, the bound would bring every sweeper to it for ever, for nothing.
+    w.due = 0
   end
   if open_after == 0 then
     w.since = 0
@@ -207,7 +210,7 @@ local function refund(w, c)
     hold.refunded = hold.refunded + c.amount
   end
   if c.amount > left then
-    return reject('refund_exceeded', 'left', digits(left))
+    return reject('refund_exceeded', 'left', digits(math.max(0, left)))
   end
   return move(w, {
     kind = 'refund', amount = c.amount, available = c.amount, reserved = 0, hold = hold, of_refunded = refunded + c.amount,

@@ -158,7 +158,7 @@ function refund(state: WalletState, command: Command): Verdict {
     left = Math.min(left, before.captured - before.refunded)
     hold = { ...before, refunded: before.refunded + command.amount }
   }
-  if (command.amount > left) return reject('refund_exceeded', { left })
+  if (command.amount > left) return reject('refund_exceeded', { left: Math.max(0, left) })
   return move(state, {
     ...UNTOUCHED,
     kind: 'refund',
@@ -202,6 +202,12 @@ function rejected(rejection: Rejection): Decision['outcome'] {
   return { type: 'rejected', rejection }
 }
 
+/** A closed wallet has no holds: left as it is, the bound would bring every sweeper to it for ever, for nothing. */
+function dueAfter({ due }: WalletState, { kind, hold }: Change): number {
+  if (kind === 'close') return 0
+  return kind === 'hold' && hold && (due === 0 || hold.expiresAt < due) ? hold.expiresAt : due
+}
+
 /** Makes the entry, links it to the chain, and takes it into the state. */
 function file(
   state: WalletState,
@@ -239,7 +245,7 @@ function file(
     metadata: command.metadata,
     prev: state.head,
     hash: '',
-    due: opens && hold && (state.due === 0 || hold.expiresAt < state.due) ? hold.expiresAt : state.due,
+    due: dueAfter(state, change),
     since: openAfter === 0 ? 0 : state.holds.size === 0 ? seq : state.since,
   }
   entry.hash = hashEntry(entry)

@@ -21,7 +21,7 @@ return names
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: 'c06b197ff5ea064e878fa39a66a3591f9de7c711',
+  sha1: '7996c445cd5a1e7cc370b0bc0f6802d2a18195ed',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -258,6 +258,8 @@ w.due = hold.expires
 end
 elseif CLOSES_HOLD[kind] then
 open_after = open_after - 1
+elseif kind == 'close' then
+w.due = 0
 end
 if open_after == 0 then
 w.since = 0
@@ -412,7 +414,7 @@ left = math.min(left, hold.captured - hold.refunded)
 hold.refunded = hold.refunded + c.amount
 end
 if c.amount > left then
-return reject('refund_exceeded', 'left', digits(left))
+return reject('refund_exceeded', 'left', digits(math.max(0, left)))
 end
 return move(w, {
 kind = 'refund', amount = c.amount, available = c.amount, reserved = 0, hold = hold, of_refunded = refunded + c.amount,
@@ -612,7 +614,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: 'b9c3c2da8e9d6dc34fa9e4425ba4d81aa6f59e71',
+  sha1: '9f79c8b5188d6e67619e7ba5fa90203be0aa86a8',
   keys: { min: 3, variable: false },
   resend: 'never',
   batchMax: null,
@@ -849,6 +851,8 @@ w.due = hold.expires
 end
 elseif CLOSES_HOLD[kind] then
 open_after = open_after - 1
+elseif kind == 'close' then
+w.due = 0
 end
 if open_after == 0 then
 w.since = 0
@@ -1003,7 +1007,7 @@ left = math.min(left, hold.captured - hold.refunded)
 hold.refunded = hold.refunded + c.amount
 end
 if c.amount > left then
-return reject('refund_exceeded', 'left', digits(left))
+return reject('refund_exceeded', 'left', digits(math.max(0, left)))
 end
 return move(w, {
 kind = 'refund', amount = c.amount, available = c.amount, reserved = 0, hold = hold, of_refunded = refunded + c.amount,
@@ -1383,7 +1387,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: 'bd0dfe566134f360b98bb3702fd7cca2dfe80719',
+  sha1: 'c9fff548b411b3f7874445bea2ba4f6bbedfb564',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -1620,6 +1624,8 @@ w.due = hold.expires
 end
 elseif CLOSES_HOLD[kind] then
 open_after = open_after - 1
+elseif kind == 'close' then
+w.due = 0
 end
 if open_after == 0 then
 w.since = 0
@@ -1774,7 +1780,7 @@ left = math.min(left, hold.captured - hold.refunded)
 hold.refunded = hold.refunded + c.amount
 end
 if c.amount > left then
-return reject('refund_exceeded', 'left', digits(left))
+return reject('refund_exceeded', 'left', digits(math.max(0, left)))
 end
 return move(w, {
 kind = 'refund', amount = c.amount, available = c.amount, reserved = 0, hold = hold, of_refunded = refunded + c.amount,
