@@ -14,8 +14,8 @@ export interface Turn {
 }
 
 export interface TurnResult {
-  /** Pairs within the measured time. */
-  readonly pairs: number
+  /** Acknowledged within the measured time. A pair that began or ended outside of it counts by half. */
+  readonly measuredOperations: number
   readonly measuredMs: number
   /** Operations acknowledged in the whole turn, warm-up and last round trips included. */
   readonly holds: number
@@ -31,7 +31,7 @@ const BUSY_WAIT_MS = 5
 /** Callers in a closed loop: each holds, settles, and begins again with another key, until the time is over. */
 export async function runCallers(contender: Contender, turn: Turn): Promise<TurnResult> {
   const latencies = new Latencies()
-  const done = { pairs: 0, holds: 0, settles: 0, refusals: 0 }
+  const done = { measuredOperations: 0, holds: 0, settles: 0, refusals: 0 }
   let measuring = false
   let stopped = false
   let failure: unknown
@@ -41,7 +41,10 @@ export async function runCallers(contender: Contender, turn: Turn): Promise<Turn
     for (;;) {
       try {
         const result = await run()
-        if (measuring) latencies.record(performance.now() - from)
+        if (measuring) {
+          latencies.record(performance.now() - from)
+          done.measuredOperations += 1
+        }
         return result
       } catch (error) {
         if (!contender.isBusy(error)) throw error
@@ -59,7 +62,6 @@ export async function runCallers(contender: Contender, turn: Turn): Promise<Turn
       done.holds += 1
       await operation(() => contender.settle(wallet, `${key}-end`, held))
       done.settles += 1
-      if (measuring) done.pairs += 1
     }
   }
 

@@ -98,7 +98,10 @@ export class Arena {
     const perOperation = (key: 'node' | 'redis' | 'postgres') => ((after[key] - before[key]) * 1_000) / operations
     const ours = after.node + after.redis + after.postgres - before.node - before.redis - before.postgres
     return {
-      pairsPerSecond: results.reduce((sum, { pairs, measuredMs }) => sum + (pairs * 1_000) / measuredMs, 0),
+      pairsPerSecond: results.reduce(
+        (sum, { measuredOperations, measuredMs }) => sum + ((measuredOperations / 2) * 1_000) / measuredMs,
+        0,
+      ),
       p50Ms: latencies.percentile(50),
       p99Ms: latencies.percentile(99),
       cpuUs: { node: perOperation('node'), redis: perOperation('redis'), postgres: perOperation('postgres') },

@@ -49,7 +49,7 @@ export const PLANS: Readonly<Record<Size, Plan>> = {
     ],
   },
   quick: {
-    wallets: 2_000,
+    wallets: 1_000,
     rounds: 2,
     warmUpMs: 100,
     measureMs: 350,

@@ -130,9 +130,12 @@ export const runWallets: Suite = async ({ size, commandLine, say }) => {
   }
 }
 
-async function prelude({ wallets, preludeMs }: Plan, arenas: ReadonlyMap<string, Arena>): Promise<void> {
-  const turn = { callers: 64, first: 0, wallets, warmUpMs: preludeMs, measureMs: 1 }
-  for (const arena of arenas.values()) await arena.turn(1, turn)
+async function prelude(plan: Plan, arenas: ReadonlyMap<ContenderName, Arena>): Promise<void> {
+  const { wallets, preludeMs, scenarios } = plan
+  for (const [name, arena] of arenas) {
+    const most = Math.max(...scenarios.filter(({ contenders }) => contenders.includes(name)).map((one) => one.callers))
+    await arena.turn(1, { callers: Math.min(most, 64), first: 0, wallets, warmUpMs: preludeMs, measureMs: 1 })
+  }
 }
 
 /** Round by round, everybody once a round, each round beginning with another: what disturbs one disturbs all alike. */
@@ -201,7 +204,8 @@ function loneCaller(scenarios: readonly ScenarioResult[]): WalletsData['loneCall
   return null
 }
 
-function failuresOf(checks: readonly Check[]): string[] {
+/** A benchmark that does nothing, or not what it says, fails. */
+export function failuresOf(checks: readonly Check[]): string[] {
   return checks.flatMap(({ contender, acknowledged, entries, money }) => [
     ...(acknowledged === 0 ? [`${contender} did nothing`] : []),
     ...(acknowledged === entries

@@ -14,8 +14,9 @@ import { median } from '../../harness/statistics.js'
 import { PostgresBooks } from './postgres-books.js'
 
 const SEEDED_AT_ONCE = 64
-/** Long enough that a round of pruning lies within: what is kept of results rises and falls. */
-const MEMORY_PAIRS = 80
+/** Long enough that several rounds of pruning lie within: what is kept of results rises and falls. */
+const MEMORY_STEPS = 24
+const MEMORY_PAIRS_A_STEP = 8
 const OPEN_HOLDS = 64
 
 /** The library as everybody uses it: `Holdfast.connect`, and nothing tuned. */
@@ -83,17 +84,22 @@ export class HoldfastContender implements Contender {
       let pair = 0
       const inUse = async (): Promise<number> => {
         const bytes: number[] = []
-        for (let i = 0; i < 2 * MEMORY_PAIRS; i += 1) {
-          const hold = await wallet.hold(HOLD_AMOUNT, { key: `pair-${pair++}-of-memory-use`, ttl: HOLD_TTL_MS })
-          await hold.settle(SETTLE_TOTAL, { key: `${hold.id}-end` })
-          if (i >= MEMORY_PAIRS) bytes.push((await redis.memory('USAGE', key, 'SAMPLES', 0)) as number)
+        for (let step = 0; step < MEMORY_STEPS; step += 1) {
+          const pairs = Array.from({ length: MEMORY_PAIRS_A_STEP }, async () => {
+            const hold = await wallet.hold(HOLD_AMOUNT, { key: `pair-${pair++}-of-memory-use`, ttl: HOLD_TTL_MS })
+            await hold.settle(SETTLE_TOTAL, { key: `${hold.id}-end` })
+          })
+          await Promise.all(pairs)
+          // The first half only brings the wallet to where it stays.
+          if (step >= MEMORY_STEPS / 2) bytes.push((await redis.memory('USAGE', key, 'SAMPLES', 0)) as number)
         }
         return bytes.reduce((sum, one) => sum + one, 0) / bytes.length
       }
       const without = await inUse()
-      for (let i = 0; i < OPEN_HOLDS; i += 1) {
-        await wallet.hold(HOLD_AMOUNT, { key: `open-${i}-of-memory-use`, ttl: HOLD_TTL_MS })
-      }
+      const open = Array.from({ length: OPEN_HOLDS }, (_, number) =>
+        wallet.hold(HOLD_AMOUNT, { key: `open-${number}-of-memory-use`, ttl: HOLD_TTL_MS }),
+      )
+      await Promise.all(open)
       const withHolds = await inUse()
       const seen: number[] = []
       for (const one of await this.#someWallets(redis)) {
