@@ -141,7 +141,7 @@ function configurationPage(): string {
     '| 0 | done; for a server: stopped, and everything in flight was answered |',
     '| 1 | tried and failed: Redis or Postgres is away, the port is taken, the database does not fit, a stop had to cut requests |',
     '| 2 | not tried: wrong flags or configuration |',
-    '| 130, 143 | a second Ctrl-C or SIGTERM ended it at once |',
+    '| 130, 143 | asked again to stop (Ctrl-C, SIGTERM) half a second later or more, it ended at once |',
   )
   return `${lines.join('\n')}\n`
 }

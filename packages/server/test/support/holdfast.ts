@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { afterEach } from 'vitest'
+import { afterEach, beforeAll } from 'vitest'
 import { built } from '../../../../test/servers.js'
 
 const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url))
@@ -81,6 +81,9 @@ export class HoldfastProcess {
 
 const running = new Set<HoldfastProcess>()
 
+// Where it has to be built first, that counts as set-up and not as a slow test.
+beforeAll(() => built())
+
 afterEach(async () => {
   for (const one of running) {
     one.signal('SIGKILL')
@@ -94,7 +97,6 @@ export async function holdfast(
   args: readonly string[],
   options: { env?: Record<string, string>; cwd?: string } = {},
 ): Promise<HoldfastProcess> {
-  await built()
   const started = new HoldfastProcess(args, options)
   running.add(started)
   return started
