@@ -66,7 +66,9 @@ export class Holdfast {
 
   static async connect(options: ConnectOptions): Promise<Holdfast> {
     const given = check.options('options', options)
-    const tenant = (given.tenant ?? 'default') as string
+    check.given('redis', given.redis, 'a URL, options or an ioredis client')
+    check.given('postgres', given.postgres, 'a URL, options of pg or a pool of pg')
+    const tenant = check.tenant(given.tenant ?? 'default')
     const shards = given.shards === undefined ? null : check.integer('shards', given.shards, 1, 16_384)
     const durability = check.oneOf('durability', given.durability ?? 'ledger', ['ledger', 'memory'] as const)
     const timeoutMs = check.timeoutMs(given.timeout)
@@ -78,15 +80,15 @@ export class Holdfast {
     })
     let redis: RedisConnection | undefined
     try {
-      const settings = await prepare(postgres, options, shards, telemetry)
+      // Connects while the database is being prepared.
       redis = new RedisConnection(options.redis, { ...options.redisOptions, telemetry })
+      const settings = await prepare(postgres, options, shards, telemetry)
       const shared = share(redis, postgres, settings, {
         durability,
         telemetry,
         engine: { ...options.engine, ...(timeoutMs !== undefined && { timeoutMs }) },
         cluster: isCluster(options.redis),
       })
-      shared.keysOf(tenant)
       await redis.ready().catch((error) => telemetry.log?.('error', 'redis_away', { reason: String(error) }))
       shared.engine.start()
       return new Holdfast(tenant, shared)
@@ -98,8 +100,7 @@ export class Holdfast {
 
   /** The same connections, another tenant: other wallets, other keys. */
   forTenant(tenant: string): Holdfast {
-    this.#shared.keysOf(tenant)
-    return new Holdfast(tenant, this.#shared)
+    return new Holdfast(check.tenant(tenant), this.#shared)
   }
 
   /** A wallet by its id, without I/O. */
@@ -161,7 +162,7 @@ function share(
     helpAfterMs: 10_000,
     idleAfterMs: 600_000,
     pendingMax: 1_000,
-    now: systemClock.now,
+    now: () => Math.floor(systemClock.now()),
   })
   const journal = new PostgresJournal(postgres)
   const engine = new Engine({

@@ -9,6 +9,7 @@ export const TTL_MAX_MS = 400 * 24 * 60 * 60 * 1_000
 export const TIMEOUT_MAX_MS = 10 * 60 * 1_000
 
 const CONTROL = /\p{Cc}/u
+const TENANT = /^[a-z0-9_-]{1,64}$/
 
 /** An id, a key or a name: 1 to 255 characters, no control characters, no half characters. */
 export function text(name: string, value: unknown): string {
@@ -19,6 +20,11 @@ export function text(name: string, value: unknown): string {
   if (CONTROL.test(value)) throw invalid(name, 'no control characters', 'one with a control character')
   if (!value.isWellFormed()) throw invalid(name, 'well-formed Unicode', 'a lone surrogate')
   return value
+}
+
+export function tenant(value: unknown): string {
+  if (typeof value === 'string' && TENANT.test(value)) return value
+  throw invalid('tenant', '1 to 64 characters of a-z, 0-9, _ and -', show(value))
 }
 
 export function key(value: unknown): string {
@@ -67,6 +73,11 @@ export function signal(value: unknown): AbortSignal | undefined {
   throw invalid('signal', 'an AbortSignal', show(value))
 }
 
+/** What has no default. */
+export function given(name: string, value: unknown, expected: string): void {
+  if (value === undefined || value === null) throw invalid(name, expected, show(value))
+}
+
 export function options(name: string, value: unknown): Record<string, unknown> {
   if (value === undefined) return {}
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalid(name, 'an object', show(value))
@@ -79,8 +90,9 @@ export function metadata(value: unknown): string {
   let json: string | undefined
   try {
     json = JSON.stringify(value)
-  } catch (error) {
-    throw invalid('metadata', 'a value that JSON can hold', (error as Error).message)
+  } catch {
+    // The reason would quote names out of it.
+    throw invalid('metadata', 'a value that JSON can hold', 'one that it can not, such as a cycle or a bigint')
   }
   if (json === undefined) throw invalid('metadata', 'a value that JSON can hold', show(value))
   const bytes = Buffer.byteLength(json)

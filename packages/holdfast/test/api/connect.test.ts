@@ -1,0 +1,132 @@
+import { Redis } from 'ioredis'
+import pg from 'pg'
+import { describe, expect, it } from 'vitest'
+import { emptyDatabase, freshDatabase, freshRedis, sharedCluster, sharedSentinel } from '../../../../test/servers.js'
+import { type ConnectOptions, Holdfast } from '../../src/index.js'
+import { NO_REDIS, refusal } from './support/paths.js'
+
+describe('connecting', () => {
+  it('prepares a database that has nothing in it', async () => {
+    const hf = await Holdfast.connect({ redis: await freshRedis(), postgres: await emptyDatabase() })
+    await expectToWork(hf)
+    await hf.close()
+  })
+
+  it('lets several do so at the same time', async () => {
+    const [redis, postgres] = [await freshRedis(), await emptyDatabase()]
+    const all = await Promise.all([1, 2, 3].map(() => Holdfast.connect({ redis, postgres, shards: 8 })))
+    for (const [index, hf] of all.entries()) await expectToWork(hf, `wallet-${index}`)
+    await Promise.all(all.map((hf) => hf.close()))
+  })
+
+  it('refuses a database that is not up to date when it may not change it', async () => {
+    const options = { redis: NO_REDIS, postgres: await emptyDatabase(), migrate: false }
+    expect(await refusal(Holdfast.connect(options))).toMatchObject({ code: 'incompatible' })
+  })
+
+  it('works without Redis, and does not take long to find out', async () => {
+    const started = Date.now()
+    const hf = await Holdfast.connect({ redis: NO_REDIS, postgres: await freshDatabase() })
+    await expectToWork(hf)
+    await hf.close()
+    expect(Date.now() - started).toBeLessThan(3_000)
+  })
+
+  it('says so, soon, when Postgres is not there', async () => {
+    const started = Date.now()
+    const error = await refusal(Holdfast.connect({ redis: NO_REDIS, postgres: 'postgres://me:secret@127.0.0.1:1/db' }))
+    expect(error).toMatchObject({ code: 'unavailable', retryable: true })
+    expect(error.message).toContain('127.0.0.1:1')
+    expect(error.message).not.toContain('secret')
+    expect(Date.now() - started).toBeLessThan(3_000)
+  })
+
+  it('uses clients that were brought, and leaves them open', async () => {
+    const redis = new Redis(await freshRedis(), { keyPrefix: 'app:', enableAutoPipelining: true })
+    const pool = new pg.Pool({ connectionString: await freshDatabase(), max: 3 })
+    const hf = await Holdfast.connect({ redis, postgres: pool })
+    await expectToWork(hf)
+    await hf.close()
+    expect(await redis.ping()).toBe('PONG')
+    expect((await pool.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }])
+    // Its settings did not leak into connections of the application.
+    expect((await pool.query('SHOW statement_timeout')).rows).toEqual([{ statement_timeout: '0' }])
+    redis.disconnect()
+    await pool.end()
+  })
+
+  it('takes options, Sentinel and Cluster', async () => {
+    const { hostname, port, pathname } = new URL(await freshRedis())
+    const targets: ConnectOptions['redis'][] = [
+      { host: hostname, port: Number(port), db: Number(pathname.slice(1)) },
+      await sharedSentinel(),
+      { cluster: await sharedCluster() },
+    ]
+    for (const redis of targets) {
+      const hf = await Holdfast.connect({ redis, postgres: { connectionString: await freshDatabase() } })
+      await expectToWork(hf)
+      await hf.close()
+    }
+  })
+
+  it('fixes the number of shards with the first who connects', async () => {
+    const [redis, postgres] = [await freshRedis(), await freshDatabase()]
+    const first = await Holdfast.connect({ redis, postgres, shards: 4 })
+    expect(await refusal(Holdfast.connect({ redis, postgres, shards: 5 }))).toMatchObject({ code: 'invalid_argument' })
+    const later = await Holdfast.connect({ redis, postgres })
+    await expectToWork(later)
+    await Promise.all([first.close(), later.close()])
+  })
+
+  it('keeps to the schema that it is given', async () => {
+    const [redis, postgres] = [await freshRedis(), await emptyDatabase()]
+    const one = await Holdfast.connect({ redis, postgres, schema: 'one' })
+    const two = await Holdfast.connect({ redis, postgres, schema: 'two' })
+    await expectToWork(one)
+    expect(await two.wallet('w').get()).toBeNull()
+    await Promise.all([one.close(), two.close()])
+  })
+
+  it.each([
+    ['nothing', undefined],
+    ['null', null],
+    ['a string', 'redis://127.0.0.1'],
+    ['no redis', { postgres: 'postgres://127.0.0.1:1/x' }],
+    ['no postgres', { redis: NO_REDIS }],
+    ['a URL that is none', { redis: 'localhost:6379', postgres: 'postgres://127.0.0.1:1/x' }],
+    ['a tenant with capitals', { tenant: 'Acme Person' }],
+    ['a tenant that is no string', { tenant: 42 }],
+    ['no shards', { shards: 0 }],
+    ['too many shards', { shards: 16_385 }],
+    ['half a shard', { shards: 1.5 }],
+    ['an unknown durability', { durability: 'forever' }],
+    ['no time', { timeout: 0 }],
+    ['endless time', { timeout: Number.POSITIVE_INFINITY }],
+  ])('refuses %s', async (_, given) => {
+    const options =
+      given && typeof given === 'object' && !('redis' in given || 'postgres' in given)
+        ? { redis: NO_REDIS, postgres: 'postgres://127.0.0.1:1/x', ...given }
+        : given
+    const error = await refusal(Holdfast.connect(options as unknown as ConnectOptions))
+    expect(error).toMatchObject({ code: 'invalid_argument' })
+    expect(error.message).toMatch(/expected .+, got /)
+    expect(error.message).not.toContain('Person')
+  })
+
+  it('checks the tenant of a second one as well', async () => {
+    const hf = await Holdfast.connect({ redis: NO_REDIS, postgres: await freshDatabase() })
+    for (const tenant of ['', 'A', 'a b', 'x'.repeat(65), undefined, null, 7, {}]) {
+      expect(() => hf.forTenant(tenant as string)).toThrow(/tenant: expected .+, got /)
+    }
+    expect(hf.forTenant('x'.repeat(64)).tenant).toHaveLength(64)
+    await hf.close()
+  })
+})
+
+async function expectToWork(hf: Holdfast, id = 'w'): Promise<void> {
+  const wallet = hf.wallet(id)
+  await wallet.open({ currency: 'usd' })
+  await wallet.credit(10, { key: 'in' })
+  const hold = await wallet.hold(5, { key: 'call', ttl: 60_000 })
+  expect(await hold.settle(3, { key: 'end' })).toMatchObject({ available: 7, reserved: 0 })
+}

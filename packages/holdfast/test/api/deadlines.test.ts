@@ -1,0 +1,117 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { freshDatabase, freshRedis } from '../../../../test/servers.js'
+import { Holdfast, type Wallet } from '../../src/index.js'
+import { type FaultyProxy, startProxy } from '../redis/support/proxy.js'
+import { NO_REDIS, refusal, until } from './support/paths.js'
+
+/** Postgres falls silent when told to: what is decided then waits for its append. */
+describe.each(['Redis', 'Postgres'] as const)('on the %s path', (name) => {
+  let proxy: FaultyProxy
+  let hf: Holdfast
+  let options: { redis: string; postgres: string }
+  let wallets = 0
+
+  const connect = (engine = {}) => Holdfast.connect({ ...options, engine: { sweepEveryMs: 600_000, ...engine } })
+
+  beforeAll(async () => {
+    const database = await freshDatabase()
+    proxy = await startProxy(Number(new URL(database).port))
+    options = {
+      redis: name === 'Redis' ? await freshRedis() : NO_REDIS,
+      postgres: Object.assign(new URL(database), { port: String(proxy.port) }).href,
+    }
+    hf = await connect()
+  })
+  afterAll(async () => {
+    proxy.behave()
+    await hf.close()
+    await proxy.close()
+  })
+
+  async function filled(from = hf): Promise<Wallet> {
+    wallets += 1
+    const wallet = from.wallet(`wallet-${wallets}`)
+    await wallet.open({ currency: 'usd' })
+    await wallet.credit(100, { key: 'in' })
+    return wallet
+  }
+
+  it('stops waiting at the timeout; the same key tells later what became of it', async () => {
+    const wallet = await filled()
+    proxy.hold()
+    const started = Date.now()
+    const error = await refusal(wallet.debit(30, { key: 'a', timeout: 100 }))
+    expect(error).toMatchObject({ code: 'timeout', status: 504, retryable: true, timeoutMs: 100 })
+    expect(Date.now() - started).toBeLessThan(2_000)
+    proxy.behave()
+    expect(await wallet.debit(30, { key: 'a' })).toMatchObject({ available: 70 })
+    expect(await wallet.get()).toMatchObject({ available: 70, seq: 2 })
+  })
+
+  it('stops waiting when told to; the same key tells later what became of it', async () => {
+    const wallet = await filled()
+    proxy.hold()
+    const controller = new AbortController()
+    const call = refusal(wallet.debit(30, { key: 'a', signal: controller.signal }))
+    setImmediate(() => controller.abort())
+    expect(await call).toMatchObject({ code: 'aborted', status: 504, retryable: true })
+    proxy.behave()
+    expect(await wallet.debit(30, { key: 'a' })).toMatchObject({ available: 70 })
+    expect(await wallet.get()).toMatchObject({ available: 70, seq: 2 })
+  })
+
+  it('does not even begin for a signal that has fired', async () => {
+    const wallet = await filled()
+    expect(await refusal(wallet.debit(30, { key: 'a', signal: AbortSignal.abort() }))).toMatchObject({
+      code: 'aborted',
+    })
+    expect(await wallet.get({ pending: true })).toMatchObject({ available: 100, seq: 1 })
+  })
+
+  it('leaves no listener on a signal that outlives the call', async () => {
+    const wallet = await filled()
+    const controller = new AbortController()
+    await wallet.debit(1, { key: 'a', signal: controller.signal })
+    controller.abort()
+    expect(await wallet.get()).toMatchObject({ available: 99 })
+  })
+
+  it('answers what is under way when it is closed, and refuses what comes after', async () => {
+    const other = await connect()
+    const wallet = await filled(other)
+    const calls = Array.from({ length: 50 }, (_, i) => wallet.debit(1, { key: `${i}` }))
+    const closed = other.close()
+    expect(await refusal(wallet.debit(1, { key: 'late' }))).toMatchObject({ code: 'unavailable', retryable: true })
+    expect(await Promise.all(calls)).toHaveLength(50)
+    await closed
+    expect(await refusal(wallet.debit(1, { key: 'later' }))).toMatchObject({ code: 'unavailable' })
+    expect(await refusal(wallet.get())).toMatchObject({ code: 'unavailable' })
+    expect(await hf.wallet(wallet.id).get()).toMatchObject({ available: 50, seq: 51 })
+    // Once more is no harm.
+    await other.close()
+  })
+
+  it('refuses more at once than it has room for, and recovers', async () => {
+    const small = await connect({ attemptsMax: 4 })
+    const wallet = await filled(small)
+    const calls = await Promise.allSettled(Array.from({ length: 10 }, (_, i) => wallet.debit(1, { key: `${i}` })))
+    expect(calls.map(({ status }) => status)).toEqual([...Array(4).fill('fulfilled'), ...Array(6).fill('rejected')])
+    expect((calls[4] as PromiseRejectedResult).reason).toMatchObject({ code: 'unavailable', retryable: true, limit: 4 })
+    expect(await wallet.debit(1, { key: 'after' })).toMatchObject({ available: 95 })
+    await small.close()
+  })
+
+  it('has room again after callers have given up', async () => {
+    const small = await connect({ attemptsMax: 4 })
+    const wallet = await filled(small)
+    proxy.hold()
+    await Promise.all(Array.from({ length: 4 }, (_, i) => refusal(wallet.debit(1, { key: `${i}`, timeout: 50 }))))
+    proxy.behave()
+    await until(async () => {
+      const again = await Promise.allSettled([0, 1, 2, 3].map((i) => wallet.debit(1, { key: `${i}` })))
+      return again.every(({ status }) => status === 'fulfilled')
+    })
+    expect(await wallet.get()).toMatchObject({ available: 96, seq: 5 })
+    await small.close()
+  })
+})
