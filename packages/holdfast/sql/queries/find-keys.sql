@@ -1,7 +1,7 @@
 -- Entries by their keys, for replays. What an entry links to is the hash of the one before it, or what its wallet's chain began with.
-SELECT k.n::integer AS n, e.*, encode(e.hash, 'hex') AS hash_hex, encode(coalesce(p.hash, w.genesis), 'hex') AS prev_hex
+SELECT k.n::integer AS n, e.*, encode(e.hash, 'hex') AS hash_hex,
+       encode(coalesce((SELECT p.hash FROM entries p WHERE p.wallet = e.wallet AND p.seq = e.seq - 1),
+                       (SELECT w.genesis FROM wallets w WHERE w.ref = e.wallet)), 'hex') AS prev_hex
 FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS k(wallet, key, n)
 JOIN entries e ON e.wallet = k.wallet AND e.key = k.key
-JOIN wallets w ON w.ref = e.wallet
-LEFT JOIN entries p ON p.wallet = e.wallet AND p.seq = e.seq - 1
 ORDER BY k.n

@@ -9,6 +9,9 @@ type Column = (string | number)[]
 /**
  * The parameters of `append`: one array a column, written as Postgres's array text by hand. The client's own way goes through
  * every value several times; numbers need no quoting, and what needs it is known here.
+ *
+ * Measured at 1,000 entries, CPU an entry to encode, send and unnest: arrays 3.0 µs in Node and 4.1 µs in Postgres, 264 bytes;
+ * one JSON parameter with `json_to_recordset` 2.7 and 5.6 µs, 454 bytes. Postgres is the one who is busy.
  */
 export function appendValues(runs: readonly Run[]): string[] {
   const run = columns(RUN_COLUMNS)

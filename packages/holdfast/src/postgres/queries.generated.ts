@@ -17,11 +17,11 @@ SELECT
 SELECT current, held, seen, hold_made, hold_expired, epoch FROM confirm($1, $2, $3, $4, $5, $6) ORDER BY n`,
   dueWallets: `SELECT replace(ref::text, '-', '') AS ref, tenant FROM wallets WHERE due > 0 AND due <= $1 ORDER BY due LIMIT $2`,
   findKeys: `-- Entries by their keys, for replays. What an entry links to is the hash of the one before it, or what its wallet's chain began with.
-SELECT k.n::integer AS n, e.*, encode(e.hash, 'hex') AS hash_hex, encode(coalesce(p.hash, w.genesis), 'hex') AS prev_hex
+SELECT k.n::integer AS n, e.*, encode(e.hash, 'hex') AS hash_hex,
+       encode(coalesce((SELECT p.hash FROM entries p WHERE p.wallet = e.wallet AND p.seq = e.seq - 1),
+                       (SELECT w.genesis FROM wallets w WHERE w.ref = e.wallet)), 'hex') AS prev_hex
 FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS k(wallet, key, n)
 JOIN entries e ON e.wallet = k.wallet AND e.key = k.key
-JOIN wallets w ON w.ref = e.wallet
-LEFT JOIN entries p ON p.wallet = e.wallet AND p.seq = e.seq - 1
 ORDER BY k.n`,
   fixShards: `UPDATE settings SET shards = coalesce(shards, $1) RETURNING shards`,
   inspectRefused: `-- What the journal says about entries that were refused. A statement of its own, so that it sees who won the race.
@@ -49,11 +49,11 @@ UPDATE wallets
 SET epoch = greatest(epoch + 1, $2, timeline_epoch() + 1), owner = $3, memory = memory OR $4
 WHERE ref = $1
 RETURNING epoch, memory, seq, encode(head, 'hex') AS head, at, available, reserved, credit_limit, status, due, since, clock_ms() AS clock`,
-  readEntries: `-- A page of a journal by seq, each entry with what it links to.
-SELECT e.*, encode(e.hash, 'hex') AS hash_hex, encode(coalesce(p.hash, w.genesis), 'hex') AS prev_hex
+  readEntries: `-- A page of a journal by seq, each entry with what it links to. Looked up one by one: a join reads all that the wallet ever did.
+SELECT e.*, encode(e.hash, 'hex') AS hash_hex,
+       encode(coalesce((SELECT p.hash FROM entries p WHERE p.wallet = e.wallet AND p.seq = e.seq - 1),
+                       (SELECT w.genesis FROM wallets w WHERE w.ref = e.wallet)), 'hex') AS prev_hex
 FROM entries e
-JOIN wallets w ON w.ref = e.wallet
-LEFT JOIN entries p ON p.wallet = e.wallet AND p.seq = e.seq - 1
 WHERE e.wallet = $1 AND e.seq >= $2 ORDER BY e.seq LIMIT $3`,
   readSettings: `SELECT secret, created_at FROM settings`,
   readWallets: `SELECT replace(ref::text, '-', '') AS ref, id, currency, metadata, opened_at, initial_limit, epoch, owner, memory, seq,
