@@ -1,9 +1,20 @@
-import { chmodSync, chownSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { openDevServices } from '@holdfast/services'
 import { Client } from 'pg'
 import { afterEach, describe, expect, test } from 'vitest'
+import { onPath } from '../src/executables.js'
 import { scratchFolder } from '../src/folder.js'
 import { alive, type ParentOptions, startParent, until } from './parent.js'
 
@@ -105,12 +116,28 @@ if (IS_ROOT) {
     })
   })
 
+  test('runs under a folder that only root may enter where user namespaces are not allowed', async () => {
+    const closed = folder()
+    // Everything that is needed but the command that makes namespaces.
+    const bin = join(closed, 'bin')
+    mkdirSync(bin)
+    for (const name of ['setpriv', 'true', 'sleep', 'rm', 'redis-server'])
+      symlinkSync(onPath(name)[0] ?? '', join(bin, name))
+    chmodSync(closed, 0o700)
+    const dir = join(closed, 'data')
+    await survivesKill(dir, { env: { PATH: bin } })
+    expect(statSync(join(dir, 'postgres/data')).uid).toBe(NOBODY)
+  })
+
   // Another user needs to reach the sources to run them.
   if (everybodyReaches(fileURLToPath(import.meta.url))) {
-    test('runs for an ordinary user', async () => {
+    test.each([
+      ['an ordinary user', NOBODY],
+      ['a user without a name', 54321],
+    ])('runs for %s', async (_, uid) => {
       const own = folder()
-      chownSync(own, NOBODY, NOBODY)
-      await survivesKill(join(own, 'data'), { uid: NOBODY })
+      chownSync(own, uid, uid)
+      await survivesKill(join(own, 'data'), { uid })
     })
 
     test('tells an ordinary user whose data it is', async () => {

@@ -7,9 +7,12 @@
  * | uid and gid of nobody   | folders that everybody may pass through                            | nobody            |
  * | a user namespace        | a kernel that allows them; most containers don't                   | root              |
  * | nobody, plus the one capability to pass through folders | setpriv; containers' default rights are enough | nobody |
+ *
+ * It also refuses users without a name (a container run with a made-up uid): in a user namespace they have nobody's.
  */
 import { spawnSync } from 'node:child_process'
 import { chownSync, lchownSync, readdirSync, statSync } from 'node:fs'
+import { userInfo } from 'node:os'
 import { dirname, join } from 'node:path'
 import { ServicesError } from '../error.js'
 import type { Command } from '../server-process.js'
@@ -38,7 +41,7 @@ export interface Unprivileged {
 
 /** @param folders everything that Postgres must reach: its binaries and the folder that its data folder is in. */
 export function unprivileged(folders: readonly string[]): Unprivileged {
-  if (process.getuid?.() !== 0) return { wrap: (command) => command, own: checkOwner }
+  if (process.getuid?.() !== 0) return { wrap: hasName() ? (command) => command : named(), own: checkOwner }
   const nobody = { own: (folder: string) => chownAll(folder, NOBODY) }
   if (folders.every(everybodyReaches)) {
     return { ...nobody, wrap: (command) => ({ ...command, uid: NOBODY, gid: NOBODY }) }
@@ -48,6 +51,21 @@ export function unprivileged(folders: readonly string[]): Unprivileged {
   const closed = folders.find((folder) => !everybodyReaches(folder))
   throw new ServicesError(
     `Postgres can't run as root, and other users can't reach ${closed}. Run as an ordinary user, use a folder that others may enter, or set DATABASE_URL.`,
+  )
+}
+
+function hasName(): boolean {
+  try {
+    return userInfo().username !== ''
+  } catch {
+    return false
+  }
+}
+
+function named(): (command: Command) => Command {
+  if (runs(USER_NAMESPACE)) return prefixed(USER_NAMESPACE)
+  throw new ServicesError(
+    `Postgres can't set up its data for a user without a name, and uid ${process.getuid?.()} has none in /etc/passwd. Run as a user that has one, or set DATABASE_URL.`,
   )
 }
 
