@@ -35,7 +35,7 @@ export class HoldRef {
   /** More money, more time, or both, in one step. */
   async extend(options: ExtendOptions): Promise<HoldReceipt> {
     const { amount, ttl } = check.options('options', options)
-    if (amount === undefined && ttl === undefined) check.amount('amount', amount, 1)
+    if (amount === undefined && ttl === undefined) throw check.invalid('options', 'amount, ttl or both', 'neither')
     const extension = {
       kind: 'extend' as const,
       hold: this.id,

@@ -109,7 +109,7 @@ export function metadata(value: unknown): string {
   return json
 }
 
-function invalid(name: string, expected: string, got: string): HoldfastError {
+export function invalid(name: string, expected: string, got: string): HoldfastError {
   return new HoldfastError('invalid_argument', `${name}: expected ${expected}, got ${got}`)
 }
 

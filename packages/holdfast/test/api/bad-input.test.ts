@@ -1,0 +1,269 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { ErrorCode, Holdfast, Wallet } from '../../src/index.js'
+import { Dump } from './support/dump.js'
+import { onBothPaths, refusal } from './support/paths.js'
+
+const MAX = Number.MAX_SAFE_INTEGER
+const TTL_MAX = 400 * 24 * 60 * 60 * 1_000
+/** Stands in everything that must not be repeated in a message. */
+const PERSONAL = 'jane@example.org'
+
+const NOT_INTEGERS: [string, unknown][] = [
+  ['negative', -1],
+  ['fractional', 1.5],
+  ['tiny', Number.MIN_VALUE],
+  ['NaN', Number.NaN],
+  ['Infinity', Number.POSITIVE_INFINITY],
+  ['-Infinity', Number.NEGATIVE_INFINITY],
+  ['2^53', MAX + 1],
+  ['1e300', 1e300],
+  ['a string', '5'],
+  ['text', PERSONAL],
+  ['a bigint', 5n],
+  ['null', null],
+  ['nothing', undefined],
+  ['a boolean', true],
+  ['an object', { valueOf: () => 5 }],
+  ['an array', [5]],
+]
+const NOT_POSITIVE: [string, unknown][] = [...NOT_INTEGERS, ['zero', 0], ['minus zero', -0]]
+
+const NOT_TEXT: [string, unknown][] = [
+  ['empty', ''],
+  ['too long', 'x'.repeat(256)],
+  ['too long in characters of four bytes', '🙂'.repeat(256)],
+  ['a line break', `${PERSONAL}\n`],
+  ['a NUL', `${PERSONAL}\0`],
+  ['DEL', `${PERSONAL}\x7f`],
+  ['NEL', `${PERSONAL}\x85`],
+  ['half a surrogate pair', `${PERSONAL}\ud83d`],
+  ['the other half', `\ude42${PERSONAL}`],
+  ['a number', 5],
+  ['a bigint', 5n],
+  ['a symbol', Symbol(PERSONAL)],
+  ['an object', { toString: () => 'key' }],
+]
+
+const circular: Record<string, unknown> = { [PERSONAL]: 1 }
+circular[PERSONAL] = circular
+
+/** Any value where a caller without types may put it. */
+type Call = (wallet: Wallet, bad: never, hf: Holdfast) => Promise<unknown>
+type Case = [operation: string, code: ErrorCode, calls: Call, values: [string, unknown][]]
+
+const key = 'fresh'
+const ttl = 60_000
+const held = (wallet: Wallet) => wallet.holdRef('hold')
+
+/** Every operation, with good options around what is bad. */
+const OPERATIONS: Record<string, (wallet: Wallet, options: object) => Promise<unknown>> = {
+  credit: (wallet, options) => wallet.credit(5, options as never),
+  debit: (wallet, options) => wallet.debit(5, options as never),
+  hold: (wallet, options) => wallet.hold(5, { ttl, ...options } as never),
+  capture: (wallet, options) => held(wallet).capture(5, options as never),
+  extend: (wallet, options) => held(wallet).extend({ amount: 5, ...options } as never),
+  settle: (wallet, options) => held(wallet).settle(5, options as never),
+  release: (wallet, options) => held(wallet).release(options as never),
+  refund: (wallet, options) => wallet.refund(3, 1, options as never),
+  freeze: (wallet, options) => wallet.freeze(options as never),
+  unfreeze: (wallet, options) => wallet.unfreeze(options as never),
+  setCreditLimit: (wallet, options) => wallet.setCreditLimit(5, options as never),
+  close: (wallet, options) => wallet.close(options as never),
+}
+
+const NOT_OPTIONS: [string, unknown][] = [
+  ['null', null],
+  ['text', PERSONAL],
+  ['a number', 5],
+  ['an array', [{ key }]],
+]
+
+const CASES: Case[] = [
+  ['credit with options', 'invalid_argument', (wallet, bad) => wallet.credit(5, bad), NOT_OPTIONS],
+  ['debit with options', 'invalid_argument', (wallet, bad) => wallet.debit(5, bad), NOT_OPTIONS],
+  ['hold with options', 'invalid_argument', (wallet, bad) => wallet.hold(5, bad), NOT_OPTIONS],
+  ['capture with options', 'invalid_argument', (wallet, bad) => held(wallet).capture(5, bad), NOT_OPTIONS],
+  ['extend with options', 'invalid_argument', (wallet, bad) => held(wallet).extend(bad), NOT_OPTIONS],
+  ['settle with options', 'invalid_argument', (wallet, bad) => held(wallet).settle(5, bad), NOT_OPTIONS],
+  ['release with options', 'invalid_argument', (wallet, bad) => held(wallet).release(bad), NOT_OPTIONS],
+  ['refund with options', 'invalid_argument', (wallet, bad) => wallet.refund(3, 1, bad), NOT_OPTIONS],
+  ['close with options', 'invalid_argument', (wallet, bad) => wallet.close(bad), NOT_OPTIONS],
+  ['open with options', 'invalid_argument', (wallet, bad) => wallet.open(bad), NOT_OPTIONS],
+  ['get with options', 'invalid_argument', (wallet, bad) => wallet.get(bad), NOT_OPTIONS],
+  ['credit', 'invalid_amount', (wallet, bad) => wallet.credit(bad, { key }), NOT_POSITIVE],
+  ['debit', 'invalid_amount', (wallet, bad) => wallet.debit(bad, { key }), NOT_POSITIVE],
+  ['hold', 'invalid_amount', (wallet, bad) => wallet.hold(bad, { key, ttl }), NOT_POSITIVE],
+  ['capture', 'invalid_amount', (wallet, bad) => held(wallet).capture(bad, { key }), NOT_POSITIVE],
+  ['settle', 'invalid_amount', (wallet, bad) => held(wallet).settle(bad, { key }), NOT_INTEGERS],
+  [
+    'extend',
+    'invalid_amount',
+    (wallet, bad) => held(wallet).extend({ amount: bad, ttl, key }),
+    NOT_POSITIVE.filter(([, value]) => value !== undefined),
+  ],
+  ['refund', 'invalid_amount', (wallet, bad) => wallet.refund(3, bad, { key }), NOT_POSITIVE],
+  ['refund of seq', 'invalid_argument', (wallet, bad) => wallet.refund(bad, 1, { key }), NOT_POSITIVE],
+  ['setCreditLimit', 'invalid_amount', (wallet, bad) => wallet.setCreditLimit(bad, { key }), NOT_INTEGERS],
+  [
+    'open with limit',
+    'invalid_amount',
+    (wallet, creditLimit) => wallet.open({ currency: 'usd', creditLimit }),
+    NOT_INTEGERS.filter(([, value]) => value !== undefined),
+  ],
+  [
+    'open with currency',
+    'invalid_argument',
+    (wallet, currency) => wallet.open({ currency }),
+    [...NOT_TEXT, ['none', undefined]],
+  ],
+  [
+    'hold with ttl',
+    'invalid_argument',
+    (wallet, bad) => wallet.hold(5, { key, ttl: bad }),
+    [...NOT_POSITIVE, ['more than 400 days', TTL_MAX + 1]],
+  ],
+  [
+    'extend with ttl',
+    'invalid_argument',
+    (wallet, bad) => held(wallet).extend({ key, amount: 5, ttl: bad }),
+    [...NOT_POSITIVE.filter(([, value]) => value !== undefined), ['more than 400 days', TTL_MAX + 1]],
+  ],
+  [
+    'capture with beyond',
+    'invalid_argument',
+    (wallet, beyond) => held(wallet).capture(5, { key, beyond }),
+    [
+      ['text', PERSONAL],
+      ['a boolean', true],
+      ['null', null],
+    ],
+  ],
+  [
+    'settle with beyond',
+    'invalid_argument',
+    (wallet, beyond) => held(wallet).settle(5, { key, beyond }),
+    [
+      ['text', PERSONAL],
+      ['a boolean', true],
+      ['null', null],
+    ],
+  ],
+  [
+    'entries with limit',
+    'invalid_argument',
+    (wallet, limit) => wallet.entries({ limit }),
+    [...NOT_POSITIVE.filter(([, value]) => value !== undefined), ['too many', 1_001]],
+  ],
+  [
+    'entries after',
+    'invalid_argument',
+    (wallet, after) => wallet.entries({ after }),
+    NOT_INTEGERS.filter(([, value]) => value !== undefined),
+  ],
+  ['a wallet id', 'invalid_argument', async (_, bad, hf) => hf.wallet(bad), [...NOT_TEXT, ['none', undefined]]],
+  ['a hold id', 'invalid_argument', async (wallet, bad) => wallet.holdRef(bad), [...NOT_TEXT, ['none', undefined]]],
+  ...Object.entries(OPERATIONS).flatMap(([name, call]): Case[] => [
+    [
+      `${name} with key`,
+      'invalid_argument',
+      (wallet, bad) => call(wallet, { key: bad }),
+      [...NOT_TEXT, ['one of ours', '~expire:h']],
+    ],
+    [
+      `${name} without key`,
+      'key_required',
+      (wallet, bad) => call(wallet, bad),
+      [
+        ['no key', {}],
+        ['undefined', { key: undefined }],
+      ],
+    ],
+    [`${name} with counter`, 'invalid_argument', (wallet, counter) => call(wallet, { key, counter }), NOT_TEXT],
+    [
+      `${name} with metadata`,
+      'invalid_argument',
+      (wallet, metadata) => call(wallet, { key, metadata }),
+      [
+        ['a cycle', circular],
+        ['a bigint', { [PERSONAL]: 1n }],
+        ['a function', () => PERSONAL],
+        ['a symbol', Symbol(PERSONAL)],
+        ['one that throws', { toJSON: () => expect.fail(PERSONAL) }],
+      ],
+    ],
+    [
+      `${name} with much metadata`,
+      'too_large',
+      (wallet, metadata) => call(wallet, { key, metadata }),
+      [
+        ['4097 bytes', PERSONAL.padEnd(4_095)],
+        ['bytes, not characters', 'é'.repeat(2_048)],
+      ],
+    ],
+    [
+      `${name} with durability`,
+      'invalid_argument',
+      (wallet, durability) => call(wallet, { key, durability }),
+      [
+        ['text', PERSONAL],
+        ['null', null],
+      ],
+    ],
+    [
+      `${name} with timeout`,
+      'invalid_argument',
+      (wallet, timeout) => call(wallet, { key, timeout }),
+      [
+        ['zero', 0],
+        ['endless', Number.POSITIVE_INFINITY],
+        ['text', PERSONAL],
+        ['too long', 600_001],
+      ],
+    ],
+    [
+      `${name} with signal`,
+      'invalid_argument',
+      (wallet, signal) => call(wallet, { key, signal }),
+      [
+        ['an object', { aborted: false }],
+        ['text', PERSONAL],
+      ],
+    ],
+  ]),
+]
+
+describe('bad input', () => {
+  onBothPaths((path) => {
+    let wallet: Wallet
+    let dump: Dump
+
+    beforeAll(async () => {
+      wallet = await path.wallet(100)
+      await wallet.hold(50, { key: 'hold', ttl: 3_600_000 })
+      await wallet.debit(10, { key: 'debit' })
+      await wallet.debit(1, { key: 'last' })
+      dump = new Dump(path)
+    })
+    afterAll(() => dump.close())
+
+    it.each(CASES)('is refused by %s: %s', async (_, code, call, values) => {
+      const before = await dump.take(true)
+      for (const [name, value] of values) {
+        // Some checks throw before there is a promise.
+        const error = await refusal((async () => call(wallet, value as never, path.hf))())
+        expect(error, name).toMatchObject({ code, retryable: false })
+        expect(error.message, name).toMatch(/^[a-zA-Z ]+: expected .+, got .+/)
+        expect(`${error.message} ${JSON.stringify(error.facts)}`, name).not.toContain(PERSONAL)
+      }
+      expect(await dump.take(true)).toEqual(before)
+    })
+
+    it('is refused by extend that extends nothing', async () => {
+      const before = await dump.take(true)
+      const error = await refusal(held(wallet).extend({ key }))
+      expect(error).toMatchObject({ code: 'invalid_argument' })
+      expect(error.message).toMatch(/expected amount, ttl or both, got neither/)
+      expect(await dump.take(true)).toEqual(before)
+    })
+  })
+})

@@ -1,0 +1,80 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { ErrorCode, Wallet } from '../../src/index.js'
+import { Dump } from './support/dump.js'
+import { onBothPaths, refusal } from './support/paths.js'
+
+const MAX = Number.MAX_SAFE_INTEGER
+const TTL_MAX = 400 * 24 * 60 * 60 * 1_000
+
+const key = 'fresh'
+const ttl = 60_000
+const held = (wallet: Wallet) => wallet.holdRef('hold')
+
+describe('a command that the state refuses', () => {
+  onBothPaths((path) => {
+    let dump: Dump
+    beforeAll(() => {
+      dump = new Dump(path)
+    })
+    afterAll(() => dump.close())
+
+    it.each<[string, ErrorCode, (wallet: Wallet) => Promise<unknown>]>([
+      ['debit of more than there is', 'insufficient_funds', (wallet) => wallet.debit(MAX, { key })],
+      ['hold of more than there is', 'insufficient_funds', (wallet) => wallet.hold(MAX, { key, ttl })],
+      ['credit above what is exact', 'invalid_amount', (wallet) => wallet.credit(MAX - 89, { key })],
+      ['capture of more than is left', 'hold_exceeded', (wallet) => held(wallet).capture(51, { key })],
+      [
+        'capture beyond that overflows',
+        'insufficient_funds',
+        (wallet) => held(wallet).capture(MAX, { key, beyond: 'available' }),
+      ],
+      ['settle of more than is left', 'hold_exceeded', (wallet) => held(wallet).settle(MAX, { key })],
+      ['extend by more than there is', 'insufficient_funds', (wallet) => held(wallet).extend({ amount: MAX, key })],
+      ['refund above the charge', 'refund_exceeded', (wallet) => wallet.refund(3, 11, { key })],
+      ['refund of nothing that was', 'entry_not_found', (wallet) => wallet.refund(MAX, 1, { key })],
+      ['a hold that is not there', 'hold_not_found', (wallet) => wallet.holdRef('nope').capture(1, { key })],
+      ['a hold that is closed', 'hold_closed', (wallet) => wallet.holdRef('closed').release({ key })],
+      ['close with money in it', 'wallet_not_empty', (wallet) => wallet.close({ key })],
+      ['another use of a key', 'idempotency_conflict', (wallet) => wallet.credit(5, { key: 'debit' })],
+      ['another currency', 'wallet_exists', (wallet) => wallet.open({ currency: 'eur' })],
+    ])('changes nothing: %s', async (_, code, call) => {
+      const wallet = await path.wallet(100)
+      await wallet.hold(50, { key: 'hold', ttl: 3_600_000 })
+      await wallet.debit(10, { key: 'debit' })
+      await wallet.hold(1, { key: 'closed', ttl: 3_600_000 })
+      await wallet.holdRef('closed').release({ key: 'released' })
+      const before = await dump.take(false)
+      for (let time = 0; time < 2; time += 1) expect(await refusal(call(wallet))).toMatchObject({ code })
+      expect(await dump.take(false)).toEqual(before)
+    })
+
+    it('takes what is just within the bounds', async () => {
+      const most = '🙂'.repeat(255)
+      const wallet = path.hf.wallet(most)
+      await wallet.open({ currency: most, creditLimit: MAX, metadata: 'x'.repeat(4_094) })
+      const hold = await wallet.hold(MAX, { key: most, ttl: TTL_MAX, counter: most, metadata: 'é'.repeat(2_047) })
+      expect(hold).toMatchObject({ id: most, amount: MAX, expiresAt: hold.receipt.entry.at + TTL_MAX })
+      expect(await hold.settle(MAX, { key: ' ' })).toMatchObject({ available: -MAX, reserved: 0 })
+      const last = await wallet.hold(1, { key: 'x', ttl: 1 }).catch((error) => error)
+      expect(last).toMatchObject({ code: 'insufficient_funds' })
+      const [entry] = await wallet.entries()
+      expect(entry).toEqual(hold.receipt.entry)
+    })
+
+    it('takes a balance to the last unit and not further', async () => {
+      const wallet = await path.wallet(MAX)
+      const before = await dump.take(false)
+      expect(await refusal(wallet.credit(1, { key }))).toMatchObject({ code: 'invalid_amount', available: MAX })
+      expect(await dump.take(false)).toEqual(before)
+      await wallet.debit(MAX, { key: 'all' })
+      expect(await wallet.get()).toMatchObject({ available: 0 })
+    })
+
+    it('takes a limit to the last unit and not further', async () => {
+      const wallet = await path.wallet(0, { creditLimit: MAX })
+      await wallet.debit(MAX, { key: 'all' })
+      expect(await refusal(wallet.debit(1, { key }))).toMatchObject({ code: 'insufficient_funds', available: -MAX })
+      expect(await wallet.credit(MAX, { key })).toMatchObject({ available: 0 })
+    })
+  })
+})
