@@ -36,6 +36,14 @@ const LOCK_NOT_AVAILABLE = '55P03'
 interface AppendRow {
   refused: number[]
   clock: string
+  skippedLocked: boolean
+}
+
+interface Answer {
+  readonly refused: readonly Run[]
+  readonly clock: number
+  /** Somebody else had a row locked for too long, and its runs were refused for that. */
+  readonly skippedLocked: boolean
 }
 
 /** The journal in Postgres. See sql/0002_journal.sql for what an append compares, and why it is done in this order. */
@@ -55,13 +63,14 @@ export class PostgresJournal implements Journal {
       const answer = await this.#appendRuns(open, verdicts)
       clock = Math.max(clock, answer.clock)
       const fitting = answer.refused.length > 0 ? await this.#inspect(answer.refused, verdicts) : []
-      open = round < APPEND_ROUNDS_MAX ? fitting : []
+      // Who met a locked row has waited for it already, and with it everybody else in the batch.
+      open = round < APPEND_ROUNDS_MAX && !answer.skippedLocked ? fitting : []
     }
     for (const [place, of] of copies) verdicts[place] = verdicts[of] as Verdict
     return { verdicts, clock }
   }
 
-  async #appendRuns(runs: readonly Run[], verdicts: Verdict[]): Promise<{ refused: Run[]; clock: number }> {
+  async #appendRuns(runs: readonly Run[], verdicts: Verdict[]): Promise<Answer> {
     const values = appendValues(runs)
     if (!values.every(isStorable)) return this.#bisect(runs, verdicts)
     let row: AppendRow
@@ -77,37 +86,41 @@ export class PostgresJournal implements Journal {
       if (numbers.has(index + 1)) refused.push(run)
       else for (const place of run.places) verdicts[place] = APPENDED
     }
-    return { refused, clock: Number(row.clock) }
+    return { refused, clock: Number(row.clock), skippedLocked: row.skippedLocked }
   }
 
   /** A deadlock or a row that somebody keeps locked undid the statement: nothing happened, and it may work now. */
   async #send(values: readonly string[]): Promise<AppendRow> {
-    let skipLocked = false
+    let skippedLocked = false
     for (let attempt = 1; ; attempt += 1) {
       try {
-        const [row] = await this.#postgres.query<AppendRow>('append', [...values, skipLocked])
+        const [row] = await this.#postgres.query<Omit<AppendRow, 'skippedLocked'>>('append', [...values, skippedLocked])
         if (!row) throw new Error('append returned no row')
-        return row
+        return { ...row, skippedLocked }
       } catch (error) {
         const again = error instanceof PostgresError && error.outcome === 'retry' && attempt < ATTEMPTS_MAX
         if (!again) throw error
         // One row that a paused process keeps locked must not hold up the wallets beside it.
-        skipLocked = error.sqlstate === LOCK_NOT_AVAILABLE
+        skippedLocked = error.sqlstate === LOCK_NOT_AVAILABLE
         await setTimeout(Math.random() * BACKOFF_MS * 2 ** attempt)
       }
     }
   }
 
   /** Postgres can't take something in here. The rest of the batch must not pay for it: halves, until the one is alone. */
-  async #bisect(runs: readonly Run[], verdicts: Verdict[]): Promise<{ refused: Run[]; clock: number }> {
+  async #bisect(runs: readonly Run[], verdicts: Verdict[]): Promise<Answer> {
     if (runs.length === 1) {
       for (const place of runs[0]?.places ?? []) verdicts[place] = { type: 'bad' }
-      return { refused: [], clock: 0 }
+      return { refused: [], clock: 0, skippedLocked: false }
     }
     const half = runs.length >> 1
     const first = await this.#appendRuns(runs.slice(0, half), verdicts)
     const second = await this.#appendRuns(runs.slice(half), verdicts)
-    return { refused: [...first.refused, ...second.refused], clock: Math.max(first.clock, second.clock) }
+    return {
+      refused: [...first.refused, ...second.refused],
+      clock: Math.max(first.clock, second.clock),
+      skippedLocked: first.skippedLocked || second.skippedLocked,
+    }
   }
 
   /** Verdicts for what was refused; returns what should be tried again. */

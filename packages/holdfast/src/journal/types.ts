@@ -13,10 +13,10 @@ export interface Filed {
  * - `appended`: it is in the journal now. `there`: it was before. Both are a yes.
  * - `seen`: its key made another entry before.
  * - `epoch`: the wallet lives under another epoch (`epoch`); this entry will never be accepted.
- * - `gap`: what it rests on is not there yet.
- * - `stale`: it rests on something else than what is there; it will never be accepted.
+ * - `gap`: what it rests on is not there yet, or its row was locked: it may fit later.
+ * - `stale`: it rests on something else than what is there, or on an entry that will never be: it will never be accepted.
  * - `late`: its deadline is past.
- * - `bad`: Postgres can't take the data itself.
+ * - `bad`: Postgres can't take the data itself, of this entry or of one it was sent with in one run.
  */
 export type Verdict =
   | { type: 'appended' | 'there' | 'seen' | 'late' | 'bad' }
@@ -91,11 +91,15 @@ export interface Charge {
 }
 
 /**
- * The journal: what Postgres remembers. Every call is one statement or one transaction; a call that rejects with an outcome of
- * `unknown` may or may not have happened. The simulator has one of its own, held to the same cases by the same tests.
+ * The journal: what Postgres remembers. Every call is one statement or one transaction, only `append` may be several; a call that
+ * rejects with an outcome of `unknown` may or may not have happened, an append in part. The simulator has one of its own, held to
+ * the same cases by the same tests.
  */
 export interface Journal {
-  /** Appends what continues the journal. One verdict for each, in order. `clock` is Postgres's, ms. */
+  /**
+   * Appends what continues the journal, in whatever order it is sent; what was overtaken while under way and still fits is tried
+   * again. One verdict for each, in order. `clock` is Postgres's, ms; 0 when all of it was `bad`.
+   */
   append(filed: readonly Filed[]): Promise<{ verdicts: Verdict[]; clock: number }>
   /** One read of the primary for many refusals. */
   confirm(refusals: readonly Refusal[]): Promise<Confirmation[]>

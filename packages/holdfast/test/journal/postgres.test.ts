@@ -172,16 +172,21 @@ test('raises and appends that race: what got in before the raise is in the state
   await other.close()
 })
 
-test('a row that somebody keeps locked holds up nobody else', async () => {
+test('a row that somebody keeps locked is waited for once, and holds up nobody else', async () => {
   const [locked, free] = [await newWallet(journal), await newWallet(journal)]
   const holder = new Postgres(url)
+  const statements: string[] = []
+  const observe = (_: string, __: number, labels?: Record<string, string>) => void statements.push(labels?.query ?? '')
+  const watched = new Postgres(url, { lockTimeoutMs: 100, telemetry: { observe } })
   const filed = [...locked.file(locked.credit('a')), ...free.file(free.credit('a'))]
   await holder.transaction(async (tx: Transaction) => {
     await tx.execute('lock', `SELECT FROM wallets WHERE ref = '${locked.ref}' FOR UPDATE`)
-    expect(await append(journal, filed)).toEqual([{ type: 'gap', seq: 0 }, { type: 'appended' }])
+    expect(await append(new PostgresJournal(watched), filed)).toEqual([{ type: 'gap', seq: 0 }, { type: 'appended' }])
   })
+  expect(statements).toEqual(['append', 'append', 'inspectRefused'])
   expect(await verdictsOf(journal, filed)).toEqual(['appended', 'there'])
   await holder.close()
+  await watched.close()
 })
 
 test('a deadlock is tried again', async () => {
