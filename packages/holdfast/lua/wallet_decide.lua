@@ -117,6 +117,10 @@ local function attempt(c)
   if latest > c.deadline then
     return { 'late', digits(latest) }
   end
+  -- One step a call: sorting thousands of due holds for every command of a batch would keep everybody else waiting.
+  if w.more then
+    return { 'more' }
+  end
   if c.memory and w.memory ~= '1' then
     return { 'unmarked' }
   end
@@ -131,6 +135,8 @@ local function attempt(c)
     table.insert(answer, 2, digits(w.epoch))
     table.insert(answer, 3, digits(w.seq))
     table.insert(answer, 4, w.head)
+  elseif answer[1] == 'more' then
+    w.more = true
   elseif answer[1] == 'touched' then
     answer[2] = digits(w.due)
   elseif answer[1] == 'ok' and c.memory then

@@ -19,6 +19,9 @@ local CLOSES_HOLD = { settle = true, release = true, expire = true }
 local RESULTS_KEPT = 32
 local RESULTS_SPARE = 32
 
+-- Lua hands at most some 8,000 values to one call; a wallet that is installed may have more holds than that.
+local VALUES_MAX = 4000
+
 -- The identity of this server's life. A restart changes the run id, a promotion the replication id; both are read from the server
 -- itself, because what a client believes may be about another server.
 local function incarnation()
@@ -200,7 +203,9 @@ local function write_wallet(w, agenda_key, name, wanted)
     fields[#fields + 1] = field
     fields[#fields + 1] = value
   end
-  redis.call('HSET', w.key, unpack(fields))
+  for i = 1, #fields, VALUES_MAX do
+    redis.call('HSET', w.key, unpack(fields, i, math.min(#fields, i + VALUES_MAX - 1)))
+  end
   if gone then
     redis.call('HDEL', w.key, unpack(gone))
   end

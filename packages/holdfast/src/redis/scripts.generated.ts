@@ -21,7 +21,7 @@ return names
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: '7996c445cd5a1e7cc370b0bc0f6802d2a18195ed',
+  sha1: '508a381be79dfdff9f98489f494f2272589ee63c',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -56,6 +56,7 @@ local CORE = '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)
 local CLOSES_HOLD = { settle = true, release = true, expire = true }
 local RESULTS_KEPT = 32
 local RESULTS_SPARE = 32
+local VALUES_MAX = 4000
 local function incarnation()
 local info = redis.call('INFO', 'server') .. redis.call('INFO', 'replication')
 local run = string.match(info, 'run_id:(%x+)')
@@ -218,7 +219,9 @@ for field, value in pairs(w.changed) do
 fields[#fields + 1] = field
 fields[#fields + 1] = value
 end
-redis.call('HSET', w.key, unpack(fields))
+for i = 1, #fields, VALUES_MAX do
+redis.call('HSET', w.key, unpack(fields, i, math.min(#fields, i + VALUES_MAX - 1)))
+end
 if gone then
 redis.call('HDEL', w.key, unpack(gone))
 end
@@ -557,6 +560,9 @@ local latest = math.max(clock, w.clock)
 if latest > c.deadline then
 return { 'late', digits(latest) }
 end
+if w.more then
+return { 'more' }
+end
 if c.memory and w.memory ~= '1' then
 return { 'unmarked' }
 end
@@ -571,6 +577,8 @@ if answer[1] == 'no' then
 table.insert(answer, 2, digits(w.epoch))
 table.insert(answer, 3, digits(w.seq))
 table.insert(answer, 4, w.head)
+elseif answer[1] == 'more' then
+w.more = true
 elseif answer[1] == 'touched' then
 answer[2] = digits(w.due)
 elseif answer[1] == 'ok' and c.memory then
@@ -614,7 +622,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: '9f79c8b5188d6e67619e7ba5fa90203be0aa86a8',
+  sha1: '921a1c79760ca173f6dfb0e9282185606192284b',
   keys: { min: 3, variable: false },
   resend: 'never',
   batchMax: null,
@@ -649,6 +657,7 @@ local CORE = '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)
 local CLOSES_HOLD = { settle = true, release = true, expire = true }
 local RESULTS_KEPT = 32
 local RESULTS_SPARE = 32
+local VALUES_MAX = 4000
 local function incarnation()
 local info = redis.call('INFO', 'server') .. redis.call('INFO', 'replication')
 local run = string.match(info, 'run_id:(%x+)')
@@ -811,7 +820,9 @@ for field, value in pairs(w.changed) do
 fields[#fields + 1] = field
 fields[#fields + 1] = value
 end
-redis.call('HSET', w.key, unpack(fields))
+for i = 1, #fields, VALUES_MAX do
+redis.call('HSET', w.key, unpack(fields, i, math.min(#fields, i + VALUES_MAX - 1)))
+end
 if gone then
 redis.call('HDEL', w.key, unpack(gone))
 end
@@ -1144,7 +1155,7 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: '74ae059dd83965d0d8ed8f563f8643355f096af7',
+  sha1: 'b770718ff38969e8e01b44c7f39f773cc90e3d01',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -1179,6 +1190,7 @@ local CORE = '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)
 local CLOSES_HOLD = { settle = true, release = true, expire = true }
 local RESULTS_KEPT = 32
 local RESULTS_SPARE = 32
+local VALUES_MAX = 4000
 local function incarnation()
 local info = redis.call('INFO', 'server') .. redis.call('INFO', 'replication')
 local run = string.match(info, 'run_id:(%x+)')
@@ -1341,7 +1353,9 @@ for field, value in pairs(w.changed) do
 fields[#fields + 1] = field
 fields[#fields + 1] = value
 end
-redis.call('HSET', w.key, unpack(fields))
+for i = 1, #fields, VALUES_MAX do
+redis.call('HSET', w.key, unpack(fields, i, math.min(#fields, i + VALUES_MAX - 1)))
+end
 if gone then
 redis.call('HDEL', w.key, unpack(gone))
 end
@@ -1387,7 +1401,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: 'c9fff548b411b3f7874445bea2ba4f6bbedfb564',
+  sha1: 'c5b628a71e221661c23c1103e5bb5dc601a78f0f',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -1422,6 +1436,7 @@ local CORE = '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)
 local CLOSES_HOLD = { settle = true, release = true, expire = true }
 local RESULTS_KEPT = 32
 local RESULTS_SPARE = 32
+local VALUES_MAX = 4000
 local function incarnation()
 local info = redis.call('INFO', 'server') .. redis.call('INFO', 'replication')
 local run = string.match(info, 'run_id:(%x+)')
@@ -1584,7 +1599,9 @@ for field, value in pairs(w.changed) do
 fields[#fields + 1] = field
 fields[#fields + 1] = value
 end
-redis.call('HSET', w.key, unpack(fields))
+for i = 1, #fields, VALUES_MAX do
+redis.call('HSET', w.key, unpack(fields, i, math.min(#fields, i + VALUES_MAX - 1)))
+end
 if gone then
 redis.call('HDEL', w.key, unpack(gone))
 end
