@@ -14,7 +14,7 @@
 --                {'untrusted', why, epoch}
 --       command  {'ok', seq} · {'replay', seq, entry} · {'no', epoch, seq, head, code, fact, value, …}
 --                {'conflict', epoch, seq, head} · {'seen'} (the result is gone from here; the journal has it) · {'late', clock}
---                {'more'} · {'facts'} · {'touched', due} · {'full'} · {'unmarked'} · {'untrusted'} · {'error', text}
+--                {'more'} · {'facts'} · {'touched', due, epoch, seq} · {'full'} · {'unmarked'} · {'untrusted'} · {'error', text}
 --
 -- Running it twice is safe: the key of a command finds the first run's result.
 -- @keys 2+
@@ -139,6 +139,8 @@ local function attempt(c)
     w.more = true
   elseif answer[1] == 'touched' then
     answer[2] = digits(w.due)
+    answer[3] = digits(w.epoch)
+    answer[4] = digits(w.seq)
   elseif answer[1] == 'ok' and c.memory then
     w.changed['k:' .. c.key] = answer[2] .. ' m'
   end

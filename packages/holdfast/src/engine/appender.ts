@@ -135,7 +135,7 @@ export class Appender {
 
   #serve({ attempt, next }: Waiter, { entry }: Item): void {
     if (next.type === 'confirm') return this.#confirmer.add(attempt, next.refusal)
-    attempt.accept(next.due === undefined ? entry : null, next.replayed, 'ledger', next.due)
+    attempt.accept(next.touch ? null : entry, next.replayed, 'ledger', next.touch)
   }
 
   #retry(item: Item): void {

@@ -1,5 +1,6 @@
 import { HoldfastError } from '../errors/index.js'
 import type { Command, Entry } from '../machine/index.js'
+import type { Touch } from '../sequencer/index.js'
 import type { Lane } from './lane.js'
 
 export type Durability = 'ledger' | 'memory'
@@ -9,8 +10,7 @@ export interface Outcome {
   readonly entry: Entry | null
   readonly replayed: boolean
   readonly durability: Durability
-  /** A touch: the wallet's next expiry, a lower bound. */
-  readonly due?: number
+  readonly touch?: Touch
 }
 
 /** One command of one caller, from the call to the answer. It may be decided several times; it is answered once. */
@@ -41,10 +41,10 @@ export class Attempt {
     this.#settle = settle
   }
 
-  accept(entry: Entry | null, replayed: boolean, durability: Durability, due?: number): void {
+  accept(entry: Entry | null, replayed: boolean, durability: Durability, touch?: Touch): void {
     if (this.settled) return
     this.settled = true
-    this.#settle(due === undefined ? { entry, replayed, durability } : { entry, replayed, durability, due })
+    this.#settle(touch ? { entry, replayed, durability, touch } : { entry, replayed, durability })
   }
 
   refuse(error: HoldfastError): void {

@@ -1,6 +1,9 @@
 /** Time and chance, handed in: the simulator has its own of both. */
 export interface Clock {
-  /** Milliseconds since 1970. */
+  /**
+   * Milliseconds since 1970, and never set: deadlines are told to Redis and Postgres as so far from now, so a clock that jumps
+   * forward would let an attempt be decided after its caller has given up.
+   */
   now(): number
   /** Runs later, once; the result takes it back. A `background` timer does not keep the process alive. */
   after(ms: number, run: () => void, background?: boolean): () => void
@@ -11,7 +14,7 @@ export interface Clock {
 }
 
 export const systemClock: Clock = {
-  now: () => Date.now(),
+  now: () => performance.timeOrigin + performance.now(),
   after(ms, run, background = false) {
     const timer = setTimeout(run, ms)
     if (background) timer.unref()

@@ -13,6 +13,8 @@ export interface EngineOptions {
   /** Entries waiting for Postgres in this process; when it is full nothing new is decided. */
   readonly backlogMax: number
   readonly timeoutMs: number
+  /** How far ahead of this process's clock Redis's and Postgres's are believed: a jump beyond that must not expire anything. */
+  readonly aheadMaxMs: number
   /** Commands a script call. */
   readonly decideBatchMax: number
   /** Script calls under way for one group of wallets. */
@@ -39,6 +41,7 @@ export const DEFAULT_OPTIONS: EngineOptions = {
   attemptsMax: 20_000,
   backlogMax: 50_000,
   timeoutMs: 10_000,
+  aheadMaxMs: 60_000,
   decideBatchMax: 32,
   decideCallsMax: 2,
   appendBatchMax: 1_000,
@@ -77,6 +80,8 @@ export interface Context {
   route(attempt: Attempt): void
   /** Decides anew what did not come to pass: after a pause, and after a look into the journal. */
   again(attempt: Attempt): void
+  /** A refund rests on what the journal knows of the charge: reads it, and decides then. */
+  readCharge(attempt: Attempt): void
   /** Appends entries. */
   file(items: readonly Item[]): void
   /** The engine was closed: what still fails is not tried again. Others will find it in Redis. */

@@ -133,10 +133,15 @@ export class Decider {
     telemetry.count?.('holdfast_decisions_total', { answer: answer.type })
     switch (answer.type) {
       case 'accepted': {
-        if (!at) break
-        const item = itemOf(attempt.lane, at, answer.seq)
-        if (attempt.memory) return attempt.accept(item?.entry ?? null, false, 'memory')
-        return this.#wait(attempt, item, { attempt, next: { type: 'accept', replayed: false } })
+        const entry = at?.run.entries.find(({ seq }) => seq === answer.seq)
+        if (!at || !entry) break
+        // Another reply may have brought it here before, and it may be in the journal already.
+        if (isAcked(attempt.lane, entry)) return attempt.accept(entry, false, 'ledger')
+        if (attempt.memory) return attempt.accept(entry, false, 'memory')
+        return this.#wait(attempt, itemOf(attempt.lane, at, entry.seq), {
+          attempt,
+          next: { type: 'accept', replayed: false },
+        })
       }
       case 'replay': {
         if (!at) break
@@ -161,8 +166,8 @@ export class Decider {
       }
       case 'touched': {
         const last = at?.items.at(-1)
-        if (!last) return attempt.accept(null, false, 'ledger', answer.due)
-        return this.#wait(attempt, last, { attempt, next: { type: 'accept', replayed: false, due: answer.due } })
+        if (!last) return attempt.accept(null, false, 'ledger', answer.touch)
+        return this.#wait(attempt, last, { attempt, next: { type: 'accept', replayed: false, touch: answer.touch } })
       }
       case 'untrusted':
         telemetry.count?.('holdfast_recoveries_total', { what: `untrusted_${answer.why}` })
@@ -179,7 +184,7 @@ export class Decider {
       case 'more':
         return this.#context.route(attempt)
       case 'facts':
-        return void this.#readFacts(attempt)
+        return this.#context.readCharge(attempt)
       case 'full':
         return attempt.refuse(new HoldfastError('unavailable', 'Too many entries of this wallet wait for Postgres'))
       case 'error':
@@ -194,22 +199,6 @@ export class Decider {
   #wait(attempt: Attempt, item: Item | undefined, waiter: Waiter): void {
     if (item) item.waiters.push(waiter)
     else this.#context.again(attempt)
-  }
-
-  async #readFacts(attempt: Attempt): Promise<void> {
-    const { lane, command } = attempt
-    // Acknowledged from memory and still on its way: not in the journal yet is not the same as never.
-    const pending = lane.items.has(command.of)
-    try {
-      const charge = await this.#context.journal.charge(lane.place.ref, command.of)
-      if (!charge && pending) return this.#context.again(attempt)
-      if (!charge) return attempt.refuse(new HoldfastError('entry_not_found'))
-      attempt.command = { ...command, ...charge }
-      this.#context.route(attempt)
-    } catch {
-      this.#context.postgres.failed()
-      this.#context.again(attempt)
-    }
   }
 }
 

@@ -97,6 +97,7 @@ export class Engine {
       },
       route: (attempt) => this.#route(attempt),
       again: (attempt) => this.#again(attempt),
+      readCharge: (attempt) => void this.#readCharge(attempt),
       file: (items: readonly Item[]) => this.#appender.add(items),
       ended: () => this.#ended,
     }
@@ -187,6 +188,7 @@ export class Engine {
 
   #route(attempt: Attempt): void {
     if (attempt.settled) return
+    if (attempt.command.kind === 'refund' && attempt.command.facts === null) return void this.#readCharge(attempt)
     const { lane } = attempt
     const contended = lane.postgresUntil > this.#context.clock.now()
     if (contended || this.#context.redisAt(lane.place).open) this.#fallback.add(attempt)
@@ -208,6 +210,18 @@ export class Engine {
     const look = (): void => this.#finder.add(attempt, () => this.#route(attempt))
     if (waitMs === 0) look()
     else clock.after(waitMs, look)
+  }
+
+  async #readCharge(attempt: Attempt): Promise<void> {
+    try {
+      const charge = await this.#context.journal.charge(attempt.lane.place.ref, attempt.command.of)
+      if (!charge) return attempt.refuse(new HoldfastError('entry_not_found'))
+      attempt.command = { ...attempt.command, ...charge }
+      this.#route(attempt)
+    } catch {
+      this.#context.postgres.failed()
+      this.#again(attempt)
+    }
   }
 
   #laneOf(place: Place): Lane {

@@ -1,7 +1,7 @@
 import { HoldfastError } from '../errors/index.js'
 import type { Filed } from '../journal/index.js'
 import { decide, type Entry, type Rejection, type WalletState } from '../machine/index.js'
-import type { Rest } from '../sequencer/index.js'
+import type { Rest, Touch } from '../sequencer/index.js'
 import type { Attempt } from './attempt.js'
 import { jitteredMs, sleep } from './clock.js'
 import type { Confirmer } from './confirmer.js'
@@ -15,7 +15,7 @@ interface Decided {
   /** Index of its own entry in what is appended; -1 for none. */
   readonly own: number
   readonly rejection: { rest: Rest; rejection: Rejection } | null
-  readonly due: number
+  readonly touch: Touch
 }
 
 /**
@@ -67,6 +67,7 @@ export class Fallback {
   async #step(lane: Lane, group: readonly Attempt[]): Promise<void> {
     const { journal, telemetry } = this.#context
     const { ref } = lane.place
+    const fresh = lane.owned === null
     const state = lane.owned ?? (await this.#takeOver(lane, group))
     if (!state) return
     telemetry.count?.('holdfast_recoveries_total', { what: 'fallback' }, group.length)
@@ -86,7 +87,7 @@ export class Fallback {
       else await this.#decide(lane, state, attempt, filed, decided)
       keys.add(attempt.command.key)
     }
-    await this.#append(lane, filed, decided)
+    await this.#append(lane, fresh, filed, decided)
   }
 
   async #takeOver(lane: Lane, group: readonly Attempt[]): Promise<WalletState | null> {
@@ -117,9 +118,10 @@ export class Fallback {
       if (!charge) return attempt.refuse(new HoldfastError('entry_not_found'))
       attempt.command = { ...attempt.command, ...charge }
     }
-    const now = Math.floor(this.#context.postgresNow())
+    const serverNow = Math.floor(this.#context.postgresNow())
+    const now = Math.floor(Math.min(serverNow, clock.now() + this.#context.options.aheadMaxMs))
     const { entries, outcome } = decide(state, attempt.command, now)
-    const deadline = Math.floor(now + attempt.deadline - clock.now())
+    const deadline = Math.floor(serverNow + attempt.deadline - clock.now())
     for (const entry of entries) filed.push({ ref, entry, deadline })
     if (outcome.type === 'more') return void lane.fallback.unshift(attempt)
     if (outcome.type === 'facts') {
@@ -129,14 +131,23 @@ export class Fallback {
     }
     if (outcome.type === 'accepted') {
       const own = attempt.command.kind === 'touch' ? -1 : filed.length - 1
-      decided.push({ attempt, own, rejection: null, due: state.due })
+      decided.push({ attempt, own, rejection: null, touch: { due: state.due, epoch: state.epoch, seq: state.seq } })
       return
     }
     const rest = { epoch: state.epoch, seq: state.seq, head: state.head }
-    decided.push({ attempt, own: -1, rejection: { rest, rejection: outcome.rejection }, due: state.due })
+    decided.push({
+      attempt,
+      own: -1,
+      rejection: { rest, rejection: outcome.rejection },
+      touch: { due: state.due, ...rest },
+    })
   }
 
-  async #append(lane: Lane, filed: readonly Filed[], decided: readonly Decided[]): Promise<void> {
+  /**
+   * The state of the last time may have been overtaken by another process on this path, which shares the epoch. An append shows that
+   * it was not. Without one a refusal would rest on the past: it is decided again, on a state read now.
+   */
+  async #append(lane: Lane, fresh: boolean, filed: readonly Filed[], decided: readonly Decided[]): Promise<void> {
     if (filed.length > 0) {
       const { verdicts, clock } = await this.#context.journal.append(filed)
       if (clock > 0) this.#context.learnPostgresClock(clock)
@@ -149,12 +160,16 @@ export class Fallback {
         return
       }
     }
-    for (const { attempt, own, rejection, due } of decided) {
-      if (rejection) {
+    const proven = fresh || filed.length > 0
+    if (!proven) lane.owned = null
+    for (const { attempt, own, rejection, touch } of decided) {
+      if (!proven) {
+        lane.fallback.push(attempt)
+      } else if (rejection) {
         const { code, facts } = rejection.rejection
         this.#confirmer.add(attempt, { type: 'rejected', rest: rejection.rest, code, facts })
       } else if (attempt.command.kind === 'touch') {
-        attempt.accept(null, false, 'ledger', due)
+        attempt.accept(null, false, 'ledger', touch)
       } else {
         attempt.accept((filed[own] as { entry: Entry }).entry, false, 'ledger')
       }

@@ -1,12 +1,12 @@
 import type { Entry, WalletState } from '../machine/index.js'
 import type { Place } from '../redis/index.js'
-import type { Answer, Knowledge, PendingRun } from '../sequencer/index.js'
+import type { Answer, Knowledge, PendingRun, Touch } from '../sequencer/index.js'
 import type { Attempt } from './attempt.js'
 
 /** Somebody who waits for an entry to be in the journal: to say yes, or to have a refusal that rests on it confirmed. */
 export interface Waiter {
   readonly attempt: Attempt
-  readonly next: { type: 'accept'; replayed: boolean; due?: number } | { type: 'confirm'; refusal: RefusalAnswer }
+  readonly next: { type: 'accept'; replayed: boolean; touch?: Touch } | { type: 'confirm'; refusal: RefusalAnswer }
 }
 
 export type RefusalAnswer = Extract<Answer, { type: 'rejected' | 'conflict' }>

@@ -94,7 +94,7 @@ export class Loader {
   }
 
   async #raiseAndInstall(lane: Lane, look: Look): Promise<'installed' | 'missing' | 'again'> {
-    const { journal, sequencer, options, asker, telemetry } = this.#context
+    const { journal, sequencer, clock, options, asker, telemetry } = this.#context
     const { ref } = lane.place
     const [snapshot, committedKeys] = await fromJournal(async () => {
       const committed = await this.#savePending(lane, look)
@@ -110,7 +110,7 @@ export class Loader {
       state: snapshot.state,
       memory: snapshot.memory,
       deadline: Math.floor(this.#context.redisNow() + options.installWithinMs),
-      clock: snapshot.clock,
+      clock: Math.floor(Math.min(snapshot.clock, clock.now() + options.aheadMaxMs)),
       committedKeys,
     })
     telemetry.count?.('holdfast_recoveries_total', { what: 'reload' })

@@ -106,21 +106,15 @@ export class Sweeper {
   async #sweepCold(): Promise<void> {
     const { journal, options, postgres } = this.#context
     if (postgres.open) return
-    const due = await journal.due(Math.floor(this.#context.postgresNow() - options.dueGraceMs), options.claimMax)
+    const until = Math.floor(this.#context.postgresNow() - options.dueGraceMs)
+    const due = await journal.due(until, options.claimMax)
     for (const { ref, tenant } of due) {
       if (this.#stopped) return
       const place = this.#parts.placeOf(tenant, ref)
       const outcome = await this.#parts.touch(place).catch(() => null)
-      if (outcome?.due === undefined) continue
-      const [row] = await journal.read([ref])
-      if (
-        row &&
-        row.due > 0 &&
-        row.due <= this.#context.postgresNow() &&
-        (outcome.due === 0 || outcome.due > row.due)
-      ) {
-        await journal.relax(ref, row.epoch, row.seq, outcome.due)
-      }
+      const touch = outcome?.touch
+      // The bound in Postgres only said that something might be due. It moves on, if the state is still the one that was touched.
+      if (touch && (touch.due === 0 || touch.due > until)) await journal.relax(ref, touch.epoch, touch.seq, touch.due)
     }
   }
 }

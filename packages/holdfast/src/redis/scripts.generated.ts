@@ -21,7 +21,7 @@ return names
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: '508a381be79dfdff9f98489f494f2272589ee63c',
+  sha1: 'd536898ea0458fb8b40d3996e1290af27c56c910',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -581,6 +581,8 @@ elseif answer[1] == 'more' then
 w.more = true
 elseif answer[1] == 'touched' then
 answer[2] = digits(w.due)
+answer[3] = digits(w.epoch)
+answer[4] = digits(w.seq)
 elseif answer[1] == 'ok' and c.memory then
 w.changed['k:' .. c.key] = answer[2] .. ' m'
 end

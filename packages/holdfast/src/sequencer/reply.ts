@@ -7,6 +7,13 @@ export interface Rest {
   head: string
 }
 
+/** A look at what is due: the next expiry (a lower bound; 0 for none) of the state with this epoch and seq. */
+export interface Touch {
+  due: number
+  epoch: number
+  seq: number
+}
+
 /** Why a state in Redis is not to be trusted. */
 export type Distrust = 'missing' | 'incarnation' | 'epoch' | 'error'
 
@@ -17,7 +24,7 @@ export type Answer =
   | { type: 'rejected'; rest: Rest; code: RejectionCode; facts: Record<string, number> }
   | { type: 'conflict'; rest: Rest }
   | { type: 'late'; clock: number }
-  | { type: 'touched'; due: number }
+  | { type: 'touched'; touch: Touch }
   | { type: 'untrusted'; why: Distrust; epoch: number }
   | { type: 'seen' | 'more' | 'facts' | 'full' | 'unmarked' }
   | { type: 'error'; message: string }
@@ -61,7 +68,7 @@ export function readAnswer(reply: readonly string[], run: PendingRun | Answer): 
     case 'late':
       return { type: 'late', clock: Number(rest[0]) }
     case 'touched':
-      return { type: 'touched', due: Number(rest[0]) }
+      return { type: 'touched', touch: { due: Number(rest[0]), epoch: Number(rest[1]), seq: Number(rest[2]) } }
     case 'error':
       return { type: 'error', message: String(rest[0]) }
     case 'untrusted':

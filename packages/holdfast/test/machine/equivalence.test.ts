@@ -117,7 +117,8 @@ async function compare(
         const { code, facts } = expected.rejection
         expect(answer, label).toMatchObject({ type: 'rejected', code, facts })
       } else if (command.kind === 'touch' && expected.type === 'accepted') {
-        expect(answer, label).toEqual({ type: 'touched', due: oracle.state.due })
+        const { due, epoch, seq } = oracle.state
+        expect(answer, label).toEqual({ type: 'touched', touch: { due, epoch, seq } })
       } else {
         expect(answer.type, label).toBe(expected.type)
       }

@@ -1,0 +1,195 @@
+import type { Outcome } from '../packages/holdfast/src/engine/index.js'
+import { HoldfastError } from '../packages/holdfast/src/errors/index.js'
+import { type Command, type CommandKind, command } from '../packages/holdfast/src/machine/index.js'
+import { keys, type Process } from './process.js'
+import type { World } from './world.js'
+
+/** A caller gives up a little after the engine must have: the margin by which Redis's clock may be set back. */
+const PATIENCE_MS = 3_500
+const TRIES_MAX = 6
+
+export type Heard = { type: 'yes'; outcome: Outcome } | { type: 'no'; error: HoldfastError } | { type: 'unknown' }
+
+/** One operation as its caller lived it: the same key, tried until there was an answer or no more patience. */
+export interface Operation {
+  readonly ref: string
+  readonly command: Command
+  readonly memory: boolean
+  readonly startedAt: number
+  endedAt: number
+  heard: Heard
+  tries: number
+}
+
+const KINDS: readonly [CommandKind, number][] = [
+  ['credit', 3],
+  ['debit', 3],
+  ['hold', 6],
+  ['capture', 4],
+  ['extend', 2],
+  ['settle', 4],
+  ['release', 2],
+  ['refund', 2],
+  ['limit', 0.3],
+  ['freeze', 0.2],
+  ['unfreeze', 0.6],
+]
+
+/** Callers who hold, settle and retry, on few wallets, so that they are always in each other's way. */
+export class Clients {
+  readonly history: Operation[] = []
+  readonly wallets: readonly string[]
+  readonly #world: World
+  readonly #processes: () => readonly Process[]
+  readonly #memoryWallets: ReadonlySet<string>
+  readonly #wanted: number
+  readonly #holds = new Map<string, string[]>()
+  readonly #charges = new Map<string, number[]>()
+  #running = 0
+
+  constructor(
+    world: World,
+    wallets: readonly string[],
+    memoryWallets: ReadonlySet<string>,
+    wanted: number,
+    processes: () => readonly Process[],
+  ) {
+    this.#world = world
+    this.wallets = wallets
+    this.#memoryWallets = memoryWallets
+    this.#wanted = wanted
+    this.#processes = processes
+    for (let n = 0; n < 6; n += 1) {
+      this.#running += 1
+      this.#later(() => this.#next())
+    }
+  }
+
+  get done(): boolean {
+    return this.#running === 0
+  }
+
+  #later(run: () => void): void {
+    const { chance } = this.#world
+    this.#world.plan(chance.happens(0.15) ? chance.next() * 600 : chance.next() * 8, run)
+  }
+
+  #next(): void {
+    if (this.history.length >= this.#wanted) {
+      this.#running -= 1
+      return
+    }
+    const { chance } = this.#world
+    const id = chance.pick(this.wallets)
+    const operation: Operation = {
+      ref: keys.ref(id),
+      command: this.#command(id, `op-${this.history.length}`),
+      memory: this.#memoryWallets.has(id) && chance.happens(0.7),
+      startedAt: this.#world.now,
+      endedAt: Number.POSITIVE_INFINITY,
+      heard: { type: 'unknown' },
+      tries: 0,
+    }
+    this.history.push(operation)
+    this.#try(id, operation)
+  }
+
+  #try(id: string, operation: Operation): void {
+    const { chance } = this.#world
+    const ready = this.#processes().filter(({ alive, paused }) => alive && !paused)
+    if (ready.length === 0) return this.#world.plan(50, () => this.#try(id, operation))
+    const process = chance.pick(ready)
+    operation.tries += 1
+    let over = false
+    const conclude = (heard: Heard): void => {
+      if (over) return
+      over = true
+      this.#world.tell(
+        () => `${operation.command.key} (${operation.command.params}) at ${process.name}: ${tell(heard)}`,
+      )
+      const retryable = heard.type === 'unknown'
+      if (retryable && operation.tries < TRIES_MAX) return this.#later(() => this.#try(id, operation))
+      operation.heard = heard
+      operation.endedAt = this.#world.now
+      this.#remember(id, operation, heard)
+      this.#later(() => this.#next())
+    }
+    this.#world.plan(PATIENCE_MS, () => conclude({ type: 'unknown' }))
+    const { command, memory, ref } = operation
+    process.engine
+      .submit(keys.place(ref), command, { memory, timeoutMs: 3_000, retry: operation.tries > 1 && chance.happens(0.5) })
+      .then(
+        (outcome) => conclude({ type: 'yes', outcome }),
+        (error) => {
+          if (!(error instanceof HoldfastError)) throw error
+          conclude(error.retryable ? { type: 'unknown' } : { type: 'no', error })
+        },
+      )
+  }
+
+  #remember(id: string, { command }: Operation, heard: Heard): void {
+    if (heard.type !== 'yes') return
+    const { entry } = heard.outcome
+    if (command.kind === 'hold') this.#list(this.#holds, id).push(command.key)
+    if (entry && ['debit', 'capture', 'settle'].includes(command.kind)) this.#list(this.#charges, id).push(entry.seq)
+  }
+
+  #list<T>(of: Map<string, T[]>, id: string): T[] {
+    const list = of.get(id) ?? []
+    of.set(id, list)
+    return list
+  }
+
+  #command(id: string, key: string): Command {
+    const { chance } = this.#world
+    const kind = this.#kind()
+    const holds = this.#list(this.#holds, id)
+    const charges = this.#list(this.#charges, id)
+    const amount = chance.integer(1, 60)
+    switch (kind) {
+      case 'hold':
+        return command({
+          kind,
+          key,
+          amount,
+          ttlMs: chance.happens(0.4) ? chance.integer(5, 900) : chance.integer(1_000, 20_000),
+        })
+      case 'capture':
+      case 'settle':
+      case 'extend':
+      case 'release': {
+        const hold =
+          holds.length > 0 ? (holds.at(-1 - chance.integer(0, Math.min(3, holds.length - 1))) as string) : 'none'
+        if (kind === 'extend')
+          return command({ kind, key, hold, amount: chance.integer(0, 20), ttlMs: chance.integer(0, 5_000) })
+        if (kind === 'release') return command({ kind, key, hold })
+        return command({ kind, key, hold, amount, beyond: chance.happens(0.4) })
+      }
+      case 'refund':
+        return command({ kind, key, of: charges.length > 0 ? chance.pick(charges) : 1, amount: chance.integer(1, 30) })
+      case 'limit':
+        return command({ kind, key, amount: chance.integer(0, 50) })
+      case 'freeze':
+      case 'unfreeze':
+        return command({ kind, key })
+      default:
+        return command({ kind, key, amount: kind === 'credit' ? amount * 2 : amount })
+    }
+  }
+
+  #kind(): CommandKind {
+    let at = this.#world.chance.next() * KINDS.reduce((sum, [, weight]) => sum + weight, 0)
+    for (const [kind, weight] of KINDS) {
+      at -= weight
+      if (at < 0) return kind
+    }
+    return 'credit'
+  }
+}
+
+function tell(heard: Heard): string {
+  if (heard.type === 'unknown') return 'unknown'
+  if (heard.type === 'no') return `no, ${heard.error.code} ${JSON.stringify(heard.error.facts)}`
+  const { entry, replayed, durability } = heard.outcome
+  return `yes, seq ${entry?.seq} ${replayed ? 'replayed ' : ''}${durability}`
+}

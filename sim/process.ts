@@ -1,0 +1,253 @@
+import { type Clock, Engine, type EngineOptions } from '../packages/holdfast/src/engine/index.js'
+import type { Journal } from '../packages/holdfast/src/journal/index.js'
+import { PostgresError } from '../packages/holdfast/src/postgres/index.js'
+import { Keys, RedisUnavailable, type Script, type ScriptRunner } from '../packages/holdfast/src/redis/index.js'
+import { Sequencer } from '../packages/holdfast/src/sequencer/index.js'
+import type { Telemetry } from '../packages/holdfast/src/telemetry/index.js'
+import type { RedisServer, Servers } from './servers.js'
+import type { World } from './world.js'
+
+export const SHARDS = 2
+const SECRET = Buffer.alloc(32, 9)
+const TIMEOUT_MS = 800
+
+/** Small numbers, so that every limit is met: short leases, short spells, few lanes. */
+const OPTIONS: Partial<EngineOptions> = {
+  timeoutMs: 3_000,
+  decideBatchMax: 8,
+  appendBatchMax: 12,
+  loadsMax: 4,
+  leaseMs: 300,
+  installWithinMs: 2_000,
+  sweepEveryMs: 1_500,
+  claimMs: 3_000,
+  claimMax: 8,
+  dueGraceMs: 800,
+  checkpointAfter: 10,
+  lanesMax: 3,
+}
+
+export const keys = new Keys({ tenant: 'sim', secret: SECRET, shards: SHARDS })
+
+/** How bad the network is just now; the same for all, set by the faults. */
+export interface Weather {
+  /** A message gets lost, on the way there or back. */
+  lossy: number
+  /** A message takes long. */
+  slow: number
+}
+
+/**
+ * One process: the real engine, over I/O that is not. It can die (nothing of it runs any more, but what it sent may still arrive)
+ * and pause (everything of it waits, while the world goes on).
+ */
+export class Process {
+  readonly name: string
+  readonly engine: Engine
+  alive = true
+  /** How wrong its clock is: once and for all, because the engine's clock is one that nobody sets. */
+  readonly skewMs: number
+  /** Cut off from Redis, from Postgres. */
+  redisCut = false
+  postgresCut = false
+  /** Which server it takes for the master. Learns of a failover late. */
+  redis: RedisServer
+  readonly #world: World
+  readonly #servers: Servers
+  readonly #weather: Weather
+  #pausedUntil = 0
+  /** What would have happened while it paused, in order. */
+  #waiting: (() => void)[] = []
+
+  constructor(name: string, world: World, servers: Servers, weather: Weather, telemetry: Telemetry) {
+    this.name = name
+    this.#world = world
+    this.#servers = servers
+    this.#weather = weather
+    this.redis = servers.master
+    this.skewMs = world.chance.happens(0.5) ? 0 : (world.chance.next() - 0.5) * 20_000
+    const clock = this.#clock()
+    const sequencer = new Sequencer(this.#runner(), {
+      aheadMaxMs: 60_000,
+      helpAfterMs: 1_500,
+      idleAfterMs: 6_000,
+      pendingMax: 24,
+      now: () => Math.floor(clock.now()),
+    })
+    this.engine = new Engine({
+      sequencer,
+      journal: this.#journal(),
+      clock,
+      telemetry,
+      asker: name,
+      shards: SHARDS,
+      agendaOf: (shard) => Keys.agenda(shard),
+      placeOf: (_tenant, ref) => keys.place(ref),
+      cluster: world.chance.happens(0.5),
+      options: OPTIONS,
+    })
+    this.engine.start()
+  }
+
+  get paused(): boolean {
+    return this.#pausedUntil > this.#world.now
+  }
+
+  wake(): void {
+    this.#pausedUntil = 0
+    for (const run of this.#waiting.splice(0)) this.inside(0, run)
+  }
+
+  followMaster(): void {
+    this.redis = this.#servers.master
+  }
+
+  pause(ms: number): void {
+    const until = this.#world.now + ms
+    if (until <= this.#pausedUntil) return
+    this.#pausedUntil = until
+    this.#world.plan(ms, () => {
+      if (this.#pausedUntil === until) this.wake()
+    })
+    this.#world.tell(() => `${this.name} pauses for ${Math.round(ms)} ms`)
+  }
+
+  die(): void {
+    this.alive = false
+    this.#world.tell(() => `${this.name} dies`)
+  }
+
+  /** Something that happens inside this process: not while it pauses, never after it died. */
+  inside(inMs: number, run: () => void): void {
+    this.#world.plan(inMs, () => {
+      if (!this.alive) return
+      if (this.paused) this.#waiting.push(run)
+      else run()
+    })
+  }
+
+  #clock(): Clock {
+    return {
+      now: () => this.#world.now + this.skewMs,
+      after: (ms, run) => {
+        let cancelled = false
+        this.inside(ms, () => {
+          if (!cancelled) run()
+        })
+        return () => {
+          cancelled = true
+        }
+      },
+      soon: (run) => this.inside(this.#world.chance.happens(0.1) ? this.#world.chance.next() * 3 : 0, run),
+      random: () => this.#world.chance.next(),
+    }
+  }
+
+  /** Each way of a message: mostly quick, sometimes so slow that others overtake it. */
+  #delayMs(): number {
+    const { chance } = this.#world
+    if (!chance.happens(this.#weather.slow)) return 0.05 + chance.next() * 0.6
+    return chance.happens(0.2) ? chance.next() * 4_000 : chance.next() * 60
+  }
+
+  /**
+   * Redis as the runner of the product gives it: a call may run and its answer be lost; one that may be resent is, so that it runs
+   * twice, also late and out of order; and what was given up may still run.
+   */
+  #runner(): ScriptRunner {
+    return {
+      run: (script, scriptKeys, args) =>
+        new Promise((resolve, reject) => {
+          const server = this.redis
+          const { chance } = this.#world
+          let answered = false
+          const answer = (settle: () => void, inMs: number): void =>
+            this.inside(inMs, () => {
+              if (answered) return
+              answered = true
+              settle()
+            })
+          const lost = (inMs: number): void => {
+            if (server !== this.#servers.master && chance.happens(0.5)) this.redis = this.#servers.master
+            answer(() => reject(new RedisUnavailable('unknown', `${script.name}: no answer`)), inMs)
+          }
+          const send = (tries: number): void => {
+            if (this.redisCut) return lost(TIMEOUT_MS)
+            if (chance.happens(this.#weather.lossy)) return again(tries)
+            this.#world.plan(this.#delayMs(), () => {
+              if (!server.up) return again(tries)
+              const outcome = this.#execute(server, script, scriptKeys, args as (string | number)[])
+              if (chance.happens(this.#weather.lossy) || this.redisCut) return again(tries)
+              answer(() => ('reply' in outcome ? resolve(outcome.reply) : reject(outcome.error)), this.#delayMs())
+            })
+          }
+          const again = (tries: number): void => {
+            if (script.resend === 'safe' && tries < 2) this.inside(chance.next() * 40, () => send(tries + 1))
+            else lost(chance.next() * 200)
+          }
+          send(0)
+        }),
+    }
+  }
+
+  #execute(server: RedisServer, script: Script, scriptKeys: readonly string[], args: readonly (string | number)[]) {
+    try {
+      const reply = server.valkey.run(script, scriptKeys, args)
+      this.#world.tell(() => `${this.name} → ${server.name} ${script.name} ${summary(script, args)} = ${short(reply)}`)
+      return { reply }
+    } catch (error) {
+      this.#world.tell(() => `${this.name} → ${server.name} ${script.name} ${error}`)
+      return { error }
+    }
+  }
+
+  /** Postgres: a call may commit and its answer be lost; or be given up and commit later; or not happen at all. */
+  #journal(): Journal {
+    const { journal } = this.#servers
+    const call = (name: string, work: () => Promise<unknown>): Promise<unknown> =>
+      new Promise((resolve, reject) => {
+        const { chance } = this.#world
+        const fail = (outcome: 'unknown' | 'not_executed', inMs: number): void =>
+          this.inside(inMs, () => reject(new PostgresError(outcome, `${name}: ${outcome}`)))
+        if (this.postgresCut) return fail('not_executed', TIMEOUT_MS)
+        if (chance.happens(this.#weather.lossy)) {
+          // Given up by the caller; the server may not have noticed.
+          if (chance.happens(0.5))
+            this.#world.plan(chance.next() * 3_000, () => void this.#commit(name, work).catch(() => {}))
+          return fail('unknown', chance.next() * TIMEOUT_MS)
+        }
+        this.#world.plan(this.#delayMs(), () => {
+          if (!this.#servers.postgresUp) return fail('not_executed', this.#delayMs())
+          const done = this.#commit(name, work)
+          if (chance.happens(this.#weather.lossy) || this.postgresCut) return fail('unknown', this.#delayMs())
+          const inMs = this.#delayMs()
+          done.then(
+            (result) => this.inside(inMs, () => resolve(result)),
+            (error) => this.inside(inMs, () => reject(error)),
+          )
+        })
+      })
+    return new Proxy(journal, {
+      get: (target, name) => {
+        const method = Reflect.get(target, name) as (...args: unknown[]) => Promise<unknown>
+        return (...args: unknown[]) => call(String(name), () => method.apply(target, args))
+      },
+    })
+  }
+
+  async #commit(name: string, work: () => Promise<unknown>): Promise<unknown> {
+    if (!this.#servers.postgresUp) throw new PostgresError('not_executed', `${name}: not_executed`)
+    const result = await work()
+    this.#world.tell(() => `${this.name} → postgres ${name} = ${short(result)}`)
+    return result
+  }
+}
+
+function short(value: unknown): string {
+  const text = JSON.stringify(value, (_, inner) => (inner instanceof Map ? [...inner] : inner)) ?? ''
+  return text.length > 300 ? `${text.slice(0, 300)}…` : text
+}
+
+function summary(script: Script, args: readonly (string | number)[]): string {
+  return script.name === 'wallet_decide' ? args.filter((arg) => /^[a-z]+ [\d ]*\w*$/.test(String(arg))).join(', ') : ''
+}

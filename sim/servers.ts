@@ -1,0 +1,122 @@
+import { SimJournal } from './journal.js'
+import { Valkey } from './valkey.js'
+import type { World } from './world.js'
+
+const COPIES_MAX = 4
+
+/** A Valkey's memory only grows, a little with every copy that is put back: then a new one is cheaper than the copying. */
+const MEMORY_MAX_BYTES = 6_000_000
+
+/** Two Valkeys that outlive a schedule: starting them takes as long as running a schedule on them. */
+export class Machines {
+  valkeys: readonly [Valkey, Valkey] | undefined
+  /** What they show as the time. */
+  now: () => number = () => 0
+  #pristine: Uint8Array = new Uint8Array()
+
+  /** As new: empty, and the same for every schedule. */
+  async ready(): Promise<readonly [Valkey, Valkey]> {
+    if (this.valkeys?.every(({ bytes }) => bytes < MEMORY_MAX_BYTES)) {
+      for (const valkey of this.valkeys) valkey.restore(this.#pristine)
+      return this.valkeys
+    }
+    const host = { now: () => this.now(), random: (bytes: Uint8Array) => bytes.fill(42) }
+    this.valkeys = [await Valkey.start(host), await Valkey.start(host)]
+    for (const valkey of this.valkeys) valkey.call('PING')
+    this.#pristine = this.valkeys[0].snapshot()
+    return this.valkeys
+  }
+}
+
+/** One Redis server as processes see it: which Valkey, and whether it answers. */
+export interface RedisServer {
+  readonly name: string
+  readonly valkey: Valkey
+  up: boolean
+}
+
+/**
+ * Redis and Postgres of one simulation, and all that can befall them. Redis is two servers of which one is the master; copies of the
+ * master's memory are kept, as files on disk and lagging replicas are, and come back when it restarts or fails over.
+ */
+export class Servers {
+  readonly journal: SimJournal
+  readonly #world: World
+  readonly #redis: [RedisServer, RedisServer]
+  #master = 0
+  #copies: Uint8Array[] = []
+  redisSkewMs = 0
+  postgresSkewMs = 0
+  postgresUp = true
+  /** Did Redis ever forget something in this schedule? Then what was acknowledged from memory may be gone. */
+  redisForgot = false
+
+  private constructor(world: World, [first, second]: readonly [Valkey, Valkey]) {
+    this.#world = world
+    this.#redis = [
+      { name: 'redis-1', valkey: first, up: true },
+      { name: 'redis-2', valkey: second, up: true },
+    ]
+    for (const { valkey } of this.#redis) valkey.beginLife(world.chance.hex(40))
+    this.journal = new SimJournal({ now: () => Math.floor(world.now + this.postgresSkewMs) })
+  }
+
+  static async start(world: World, machines: Machines): Promise<Servers> {
+    let servers: Servers | undefined
+    machines.now = () => world.now + (servers?.redisSkewMs ?? 0)
+    servers = new Servers(world, await machines.ready())
+    return servers
+  }
+
+  get master(): RedisServer {
+    return this.#redis[this.#master] as RedisServer
+  }
+
+  /** As a replica would have it, or the file on disk. */
+  copyRedis(): void {
+    const oldest = this.#copies.length < COPIES_MAX ? undefined : this.#copies.shift()
+    this.#copies.push(this.master.valkey.snapshot(oldest))
+  }
+
+  /** The master restarts: from nothing, or from one of the copies. A new life either way. */
+  restartRedis(): void {
+    this.redisForgot = true
+    const { valkey, name } = this.master
+    const copy =
+      this.#copies.length > 0 && this.#world.chance.happens(0.7) ? this.#world.chance.pick(this.#copies) : null
+    if (copy) valkey.restore(copy)
+    else valkey.call('FLUSHALL')
+    valkey.beginLife(this.#world.chance.hex(40))
+    this.#world.tell(() => `${name} restarts ${copy ? 'from an old file' : 'empty'}`)
+  }
+
+  /** The other server, a replica that may lag, becomes the master. The old one goes on answering whoever still talks to it. */
+  failOver(): void {
+    this.redisForgot = true
+    if (this.#copies.length === 0 || this.#world.chance.happens(0.5)) this.copyRedis()
+    const copy = this.#world.chance.happens(0.5) ? this.#copies.at(-1) : this.#world.chance.pick(this.#copies)
+    const old = this.master.name
+    this.#master = 1 - this.#master
+    const { valkey, name } = this.master
+    if (copy) valkey.restore(copy)
+    else valkey.call('FLUSHALL')
+    valkey.beginLife(this.#world.chance.hex(40))
+    this.#world.tell(() => `${name} is promoted, ${old} goes on`)
+  }
+
+  flushRedis(): void {
+    this.redisForgot = true
+    this.master.valkey.call('FLUSHALL')
+    this.#world.tell(() => `${this.master.name} is flushed`)
+  }
+
+  /** One key is evicted. */
+  evictKey(): void {
+    const keys = (this.master.valkey.call('KEYS', '*') as string[]).sort()
+    if (keys.length === 0) return
+    this.redisForgot = true
+    const key = this.#world.chance.pick(keys)
+    this.master.valkey.call('DEL', key)
+    this.#world.tell(() => `${this.master.name} evicts ${key}`)
+  }
+}
