@@ -17,7 +17,15 @@ export interface Report {
   readonly data: object
 }
 
-export type Suite = (run: { size: Size; commandLine: string; say: (line: string) => void }) => Promise<Report>
+export interface Run {
+  readonly size: Size
+  readonly commandLine: string
+  /** Where CPU profiles of the workers go, if they are wanted. */
+  readonly profileFolder: string | undefined
+  readonly say: (line: string) => void
+}
+
+export type Suite = (run: Run) => Promise<Report>
 
 const SUITES: Readonly<Record<string, Suite>> = { wallets: runWallets }
 
@@ -27,20 +35,21 @@ const USAGE = `npm run bench -- [suite…] [--quick] [--json FILE]
   --quick        under a minute a suite: fewer wallets, fewer and shorter rounds
   --smoke        a few seconds: shows that everything runs; its figures mean nothing
   --json FILE    the figures as JSON as well
-  --report DIR   where the report goes (default: bench/report)`
+  --report DIR   where the report goes (default: bench/report)
+  --profile DIR  CPU profiles of the workers as well; they cost some speed`
 
 /** @returns the exit code */
 export async function runBenchmarks(args: readonly string[]): Promise<number> {
   const say = (line: string) => console.error(line)
   try {
-    const { suites, size, json, folder, help } = readArguments(args)
+    const { suites, size, json, folder, profileFolder, help } = readArguments(args)
     if (help) {
       console.log(USAGE)
       return 0
     }
     const commandLine = `npm run bench -- ${args.join(' ')}`.trim()
     const reports: Report[] = []
-    for (const name of suites) reports.push(await (SUITES[name] as Suite)({ size, commandLine, say }))
+    for (const name of suites) reports.push(await (SUITES[name] as Suite)({ size, commandLine, profileFolder, say }))
     for (const report of reports) writeReport(folder, report)
     if (json !== undefined) write(json, `${JSON.stringify(reports.map(({ data }) => data).at(0), null, 2)}\n`)
     const failures = reports.flatMap((report) => report.failures)
@@ -61,7 +70,14 @@ function readArguments(args: readonly string[]) {
   }
   if (values.quick && values.smoke) throw new BenchError('Expected one of --quick and --smoke, got both')
   const size: Size = values.smoke ? 'smoke' : values.quick ? 'quick' : 'full'
-  return { suites, size, json: values.json, folder: resolve(values.report ?? 'bench/report'), help: values.help }
+  return {
+    suites,
+    size,
+    json: values.json,
+    folder: resolve(values.report ?? 'bench/report'),
+    profileFolder: values.profile === undefined ? undefined : resolve(values.profile),
+    help: values.help,
+  }
 }
 
 function parse(args: readonly string[]) {
@@ -74,6 +90,7 @@ function parse(args: readonly string[]) {
         smoke: { type: 'boolean', default: false },
         json: { type: 'string' },
         report: { type: 'string' },
+        profile: { type: 'string' },
         help: { type: 'boolean', short: 'h', default: false },
       },
     })

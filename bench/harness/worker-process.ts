@@ -11,9 +11,10 @@ export class WorkerProcess {
   readonly #child: ChildProcess
   readonly #exited: Promise<unknown>
 
-  constructor(name: string) {
+  /** `profileFolder`: where Node writes down what the worker spent its time on. */
+  constructor(name: string, profileFolder: string | undefined) {
     this.#name = name
-    const flags = (process.env.HOLDFAST_BENCH_NODE_FLAGS ?? '').split(' ').filter(Boolean)
+    const flags = profileFolder === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileFolder}`]
     this.#child = fork(process.argv[1] as string, ['worker'], { execArgv: [...process.execArgv, ...flags] })
     this.#exited = once(this.#child, 'exit')
   }

@@ -41,6 +41,7 @@ export class Arena {
   readonly #place: Place
   readonly #servers: Servers
   readonly #books: Books
+  readonly #profileFolder: string | undefined
   readonly #workers: WorkerProcess[] = []
   #seeded: Tally = { entries: 0, money: null }
   #tablesSeeded = 0
@@ -48,15 +49,20 @@ export class Arena {
   #settles = 0
   #turns = 0
 
-  private constructor(name: ContenderName, place: Place, servers: Servers) {
+  private constructor(name: ContenderName, place: Place, servers: Servers, profileFolder: string | undefined) {
     this.name = name
+    this.#profileFolder = profileFolder
     this.#place = place
     this.#servers = servers
     this.#books = CONTENDERS[name].books(place)
   }
 
-  static async make(name: ContenderName, servers: Servers, wallets: number): Promise<{ arena: Arena; seedMs: number }> {
-    const arena = new Arena(name, await servers.allot(name), servers)
+  static async make(
+    name: ContenderName,
+    servers: Servers,
+    { wallets, profileFolder }: { wallets: number; profileFolder: string | undefined },
+  ): Promise<{ arena: Arena; seedMs: number }> {
+    const arena = new Arena(name, await servers.allot(name), servers, profileFolder)
     try {
       const [worker] = await arena.#employ(1)
       await worker?.ask('open', undefined)
@@ -141,7 +147,7 @@ export class Arena {
 
   async #employ(processes: number): Promise<WorkerProcess[]> {
     while (this.#workers.length < processes) {
-      const worker = new WorkerProcess(CONTENDERS[this.name].title)
+      const worker = new WorkerProcess(CONTENDERS[this.name].title, this.#profileFolder)
       this.#workers.push(worker)
       await worker.ask('make', { contender: this.name, place: this.#place })
     }

@@ -68,7 +68,7 @@ const COMPARED: readonly (readonly [of: ContenderName, to: ContenderName])[] = [
   ['memory', 'singlememory'],
 ]
 
-export const runWallets: Suite = async ({ size, commandLine, say }) => {
+export const runWallets: Suite = async ({ size, commandLine, profileFolder, say }) => {
   const plan = PLANS[size]
   const startedAt = new Date()
   const machine = describeMachine()
@@ -80,7 +80,7 @@ export const runWallets: Suite = async ({ size, commandLine, say }) => {
     const facts = await servers.facts()
     for (const name of new Set(plan.scenarios.flatMap(({ contenders }) => contenders))) {
       say(`wallets: filling ${plan.wallets + 1} wallets: ${CONTENDERS[name].title}`)
-      const made = await Arena.make(name, servers, plan.wallets + 1)
+      const made = await Arena.make(name, servers, { wallets: plan.wallets + 1, profileFolder })
       arenas.set(name, made.arena)
       seedMs[name] = made.seedMs
     }
