@@ -1,0 +1,60 @@
+/** What workers do and tell: shared by the worker, which is a process of its own, and the test that judges it. */
+export type Kind = 'credit' | 'debit' | 'hold' | 'capture' | 'extend' | 'settle' | 'release' | 'refund'
+
+export interface Operation {
+  readonly wallet: string
+  readonly kind: Kind
+  readonly key: string
+  readonly amount: number
+  readonly hold: string
+  readonly ttl: number
+  readonly beyond: 'reject' | 'available'
+  /** refund: the seq of the charge. */
+  readonly of: number
+}
+
+export type Outcome =
+  | {
+      readonly type: 'yes'
+      readonly seq: number
+      readonly hash: string
+      readonly available: number
+      readonly reserved: number
+      readonly replayed: boolean
+    }
+  | { readonly type: 'no'; readonly code: string }
+  | { readonly type: 'unknown'; readonly code: string }
+
+export type Told =
+  | { readonly type: 'ready' | 'done' | 'closed' }
+  | { readonly type: 'begin'; readonly operation: Operation }
+  | { readonly type: 'end'; readonly operation: Operation; readonly outcome: Outcome }
+
+export type Order =
+  | {
+      readonly type: 'random'
+      readonly name: string
+      readonly seed: number
+      readonly count: number
+      readonly callers: number
+      readonly wallets: readonly string[]
+      readonly others: readonly string[]
+    }
+  | { readonly type: 'one'; readonly operation: Operation; readonly durability?: 'memory' }
+  | { readonly type: 'close' }
+
+export function operation(given: Pick<Operation, 'wallet' | 'kind' | 'key'> & Partial<Operation>): Operation {
+  return { amount: 0, hold: '', ttl: 0, beyond: 'reject', of: 0, ...given }
+}
+
+/** The same numbers for the same seed, so that a failed run can be looked at again. */
+export function randomFrom(seed: number): () => number {
+  let state = seed >>> 0
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let t = state
+    t = Math.imul(t ^ (t >>> 15), t | 1)
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61)
+    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296
+  }
+}
