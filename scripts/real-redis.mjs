@@ -9,7 +9,7 @@ const POLICY = '/usr/sbin/policy-rc.d'
 
 /** Installs it from Debian's packages where that is allowed; otherwise says what to install. */
 export function requireRealRedis() {
-  if (isOnPath('redis-server') || isOnPath('valkey-server')) return
+  if (isThere()) return
   if (process.getuid?.() !== 0 || !isOnPath('apt-get')) {
     throw new SetupError(
       'The tests need the real Redis server, version 7 or later: install redis-server or valkey-server (Debian: sudo apt-get install redis-server) and run npm test again.',
@@ -20,7 +20,10 @@ export function requireRealRedis() {
     aptGet('update')
     aptGet('install', '--yes', '--no-install-recommends', PACKAGE)
   })
+  if (!isThere()) throw new SetupError(`${PACKAGE} is installed, but is not on PATH (${process.env.PATH}).`)
 }
+
+const isThere = () => isOnPath('redis-server') || isOnPath('valkey-server')
 
 function isOnPath(name) {
   return (process.env.PATH ?? '').split(delimiter).some((folder) => {
