@@ -17,7 +17,6 @@ export class Faults {
   readonly #kinds: (() => void)[]
   readonly #everyMs: number
   #over = false
-  #copyEveryMs = 60
 
   constructor(world: World, target: Target) {
     this.#world = world
@@ -28,7 +27,6 @@ export class Faults {
     if (chance.happens(0.7)) target.weather.slow = chance.next() * 0.15
     if (chance.happens(0.6)) target.weather.lossy = chance.next() * 0.06
     this.#everyMs = 20 + chance.next() * 400
-    world.plan(5, () => this.#copy())
     if (this.#kinds.length > 0) this.#plan()
   }
 
@@ -56,14 +54,6 @@ export class Faults {
     })
   }
 
-  /** Replicas lag and files age: a copy of the master now and then. */
-  #copy(): void {
-    if (this.#over) return
-    this.#target.servers.copyRedis()
-    this.#world.plan(this.#copyEveryMs * (0.5 + this.#world.chance.next()), () => this.#copy())
-    this.#copyEveryMs *= 1.5
-  }
-
   #all(): (() => void)[] {
     const { chance } = this.#world
     const { servers } = this.#target
@@ -79,15 +69,15 @@ export class Faults {
         this.#target.replace(process)
       },
       () => someone().pause(chance.happens(0.2) ? chance.next() * 120_000 : chance.next() * 5_000),
-      () => servers.restartRedis(),
+      () => {
+        const copy = chance.happens(0.7) ? servers.copyRedis() : null
+        this.#world.plan(chance.next() * 1_500, () => !this.#over && servers.restartRedis(copy))
+      },
       () => servers.flushRedis(),
       () => servers.evictKey(),
       () => {
-        servers.failOver()
-        for (const process of this.#target.processes()) {
-          if (chance.happens(0.5)) process.redis = servers.master
-          else this.#world.plan(chance.next() * 3_000, () => process.followMaster())
-        }
+        const copy = servers.copyRedis()
+        this.#world.plan(chance.happens(0.5) ? 0 : chance.next() * 300, () => this.#failOver(copy))
       },
       () => {
         const process = someone()
@@ -141,6 +131,16 @@ export class Faults {
   #jump(skewMs: number): number {
     const { chance } = this.#world
     return chance.happens(0.5) ? Math.max(skewMs, chance.next() * 30_000) : skewMs - chance.next() * 100
+  }
+
+  /** Half of the processes know at once; the others go on talking to the old master for a while. */
+  #failOver(copy: Uint8Array): void {
+    if (this.#over) return
+    const { chance } = this.#world
+    this.#target.servers.failOver(copy)
+    for (const process of this.#target.processes()) {
+      this.#world.plan(chance.happens(0.5) ? 0 : chance.next() * 3_000, () => process.followMaster())
+    }
   }
 
   #down(server: { up: boolean }, up: boolean): void {

@@ -2,8 +2,6 @@ import { SimJournal } from './journal.js'
 import { Valkey } from './valkey.js'
 import type { World } from './world.js'
 
-const COPIES_MAX = 4
-
 /** A Valkey's memory only grows, a little with every copy that is put back: then a new one is cheaper than the copying. */
 const MEMORY_MAX_BYTES = 6_000_000
 
@@ -44,7 +42,8 @@ export class Servers {
   readonly #world: World
   readonly #redis: [RedisServer, RedisServer]
   #master = 0
-  #copies: Uint8Array[] = []
+  /** Copies that have served: a few megabytes each, not to be made anew every time. */
+  readonly #spare: Uint8Array[] = []
   redisSkewMs = 0
   postgresSkewMs = 0
   postgresUp = true
@@ -72,36 +71,35 @@ export class Servers {
     return this.#redis[this.#master] as RedisServer
   }
 
-  /** As a replica would have it, or the file on disk. */
-  copyRedis(): void {
-    const oldest = this.#copies.length < COPIES_MAX ? undefined : this.#copies.shift()
-    this.#copies.push(this.master.valkey.snapshot(oldest))
+  /** What a replica, or a file on disk, has of the master now. It comes back some time later. */
+  copyRedis(): Uint8Array {
+    return this.master.valkey.snapshot(this.#spare.pop())
   }
 
-  /** The master restarts: from nothing, or from one of the copies. A new life either way. */
-  restartRedis(): void {
-    this.redisForgot = true
-    const { valkey, name } = this.master
-    const copy =
-      this.#copies.length > 0 && this.#world.chance.happens(0.7) ? this.#world.chance.pick(this.#copies) : null
-    if (copy) valkey.restore(copy)
-    else valkey.call('FLUSHALL')
-    valkey.beginLife(this.#world.chance.hex(40))
-    this.#world.tell(() => `${name} restarts ${copy ? 'from an old file' : 'empty'}`)
+  /** The master restarts: from nothing, or from an old copy. A new life either way. */
+  restartRedis(copy: Uint8Array | null): void {
+    this.#begin(copy)
+    this.#world.tell(() => `${this.master.name} restarts ${copy ? 'from an old file' : 'empty'}`)
   }
 
   /** The other server, a replica that may lag, becomes the master. The old one goes on answering whoever still talks to it. */
-  failOver(): void {
-    this.redisForgot = true
-    if (this.#copies.length === 0 || this.#world.chance.happens(0.5)) this.copyRedis()
-    const copy = this.#world.chance.happens(0.5) ? this.#copies.at(-1) : this.#world.chance.pick(this.#copies)
+  failOver(copy: Uint8Array): void {
     const old = this.master.name
     this.#master = 1 - this.#master
-    const { valkey, name } = this.master
-    if (copy) valkey.restore(copy)
-    else valkey.call('FLUSHALL')
+    this.#begin(copy)
+    this.#world.tell(() => `${this.master.name} is promoted, ${old} goes on`)
+  }
+
+  #begin(copy: Uint8Array | null): void {
+    this.redisForgot = true
+    const { valkey } = this.master
+    if (copy) {
+      valkey.restore(copy)
+      this.#spare.push(copy)
+    } else {
+      valkey.call('FLUSHALL')
+    }
     valkey.beginLife(this.#world.chance.hex(40))
-    this.#world.tell(() => `${name} is promoted, ${old} goes on`)
   }
 
   flushRedis(): void {

@@ -65,7 +65,6 @@ export class World {
 
   /** For whoever reads a failing schedule. */
   tell(what: () => string): void {
-    if (process.env.SIM_LIVE) console.log((this.now - 1_700_000_000_000).toFixed(1), what().slice(0, 200))
     if (this.#traced) this.trace.push(`${(this.now - 1_700_000_000_000).toFixed(1).padStart(10)} ms  ${what()}`)
   }
 

@@ -3,7 +3,7 @@ import type { Verdict } from '../journal/index.js'
 import { jitteredMs, sleep } from './clock.js'
 import type { Confirmer } from './confirmer.js'
 import type { Context } from './context.js'
-import type { Item, Waiter } from './lane.js'
+import type { Item, Lane, Waiter } from './lane.js'
 
 const GAPS_MAX = 4
 
@@ -83,7 +83,8 @@ export class Appender {
     this.#context.postgres.worked()
     if (clock > 0) this.#context.learnPostgresClock(clock)
     this.#waiting -= items.length
-    const gaps = new Map<Item['lane'], Item[]>()
+    const gaps = new Map<Lane, Item[]>()
+    const lost = new Set<Lane>()
     for (const [index, item] of items.entries()) {
       const verdict = verdicts[index] as Verdict
       this.#context.telemetry.count?.('holdfast_entries_total', { verdict: verdict.type })
@@ -92,9 +93,11 @@ export class Appender {
         if (others) others.push(item)
         else gaps.set(item.lane, [item])
       } else {
+        if (verdict.type === 'epoch' || verdict.type === 'stale') lost.add(item.lane)
         this.#conclude(item, verdict)
       }
     }
+    for (const lane of lost) lane.stales += 1
     for (const [, waiting] of gaps) void this.#mend(waiting)
     if (this.#waiting === 0) this.#drained?.()
   }
@@ -114,7 +117,6 @@ export class Appender {
         return this.#retry(item)
       case 'epoch':
       case 'stale':
-        lane.stales += 1
         lane.distrust(verdict.epoch > entry.epoch ? verdict.epoch : entry.epoch + 1)
         this.#context.telemetry.count?.('holdfast_recoveries_total', { what: 'stale' })
         return this.#retry(item)

@@ -190,7 +190,7 @@ export class Engine {
     if (attempt.settled) return
     if (attempt.command.kind === 'refund' && attempt.command.facts === null) return void this.#readCharge(attempt)
     const { lane } = attempt
-    const contended = lane.postgresUntil > this.#context.clock.now()
+    const contended = !lane.memory && lane.postgresUntil > this.#context.clock.now()
     if (contended || this.#context.redisAt(lane.place).open) this.#fallback.add(attempt)
     else this.#decider.add(attempt)
   }

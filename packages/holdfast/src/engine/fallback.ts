@@ -93,13 +93,8 @@ export class Fallback {
   async #takeOver(lane: Lane, group: readonly Attempt[]): Promise<WalletState | null> {
     const snapshot = await this.#context.journal.takeOver(lane.place.ref)
     if (snapshot === null || snapshot === 'memory') {
-      for (const attempt of group) {
-        if (snapshot === null) attempt.refuse(new HoldfastError('wallet_not_found'))
-        else
-          attempt.refuse(
-            new HoldfastError('unavailable', 'Redis is away, and only Redis knows what it acknowledged from memory'),
-          )
-      }
+      lane.memory = snapshot === 'memory'
+      for (const attempt of group) this.#turnAway(attempt)
       return null
     }
     this.#context.telemetry.count?.('holdfast_recoveries_total', { what: 'take_over' })
@@ -107,6 +102,15 @@ export class Fallback {
     lane.distrust(snapshot.state.epoch + 1)
     lane.owned = snapshot.state
     return snapshot.state
+  }
+
+  /** There is no such wallet; or only Redis knows what it acknowledged from memory, and then only Redis may decide. */
+  #turnAway(attempt: Attempt): void {
+    if (!attempt.lane.memory) return attempt.refuse(new HoldfastError('wallet_not_found'))
+    if (!this.#context.redisAt(attempt.lane.place).open) return this.#context.again(attempt)
+    attempt.refuse(
+      new HoldfastError('unavailable', 'Redis is away, and only Redis knows what it acknowledged from memory'),
+    )
   }
 
   async #decide(lane: Lane, state: WalletState, attempt: Attempt, filed: Filed[], decided: Decided[]): Promise<void> {

@@ -37,7 +37,7 @@ export class Lane implements Knowledge {
   items = new Map<number, Item>()
   /** Attempts under way; an idle lane may be forgotten. */
   active = 0
-  /** Entries of this wallet that lost to something else in the journal, in a row. */
+  /** Appends of this wallet that lost to something else in the journal, in a row. */
   stales = 0
   /** Until then the wallet runs on the Postgres path (the engine's clock). */
   postgresUntil = 0
@@ -45,6 +45,8 @@ export class Lane implements Knowledge {
   parked: Attempt[] = []
   loading = false
   memoryWanted = false
+  /** Something was acknowledged from memory: only Redis may decide, because Postgres may not know all. */
+  memory = false
   /** Waiting for the Postgres path, and its state as it was after the last append. */
   fallback: Attempt[] = []
   fallingBack = false
@@ -76,11 +78,11 @@ export class Lane implements Knowledge {
   }
 
   acknowledge(entry: Entry): void {
+    this.stales = 0
     if (entry.epoch !== this.epoch) return
     if (entry.seq > this.acked) this.acked = entry.seq
     if (entry.seq > this.known) this.known = entry.seq
     this.items.delete(entry.seq)
-    this.stales = 0
   }
 
   /** Nothing older than this epoch is to be believed any more. What is on its way gets its own verdict. */

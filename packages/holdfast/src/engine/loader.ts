@@ -105,6 +105,7 @@ export class Loader {
     this.#context.learnPostgresClock(snapshot.clock)
     lane.distrust(snapshot.state.epoch)
     lane.owned = null
+    lane.memory = snapshot.memory
     const reply = await sequencer.install(asker, {
       place: lane.place,
       state: snapshot.state,
