@@ -1,6 +1,6 @@
 /** One way to keep wallets, as the callers of a benchmark use it. It lives in a worker. */
 export interface Contender {
-  /** Connects. Between its turns a contender is closed, so that nothing of it works while another is measured. */
+  /** Connects. Between its turns a contender stays open, with nothing to do. */
   open(): Promise<void>
   /** Makes what it needs, and wallets numbered from 0, each with `FUNDS`, ready to be used. Once, in one worker, when open. */
   seed(wallets: number): Promise<void>

@@ -5,6 +5,7 @@ import { BenchError } from './error.js'
 import type { Answer, Requests } from './worker.js'
 
 const ANSWER_TIMEOUT_MS = 120_000
+const STOP_TIMEOUT_MS = 5_000
 
 export class WorkerProcess {
   readonly #name: string
@@ -41,9 +42,11 @@ export class WorkerProcess {
     }
   }
 
+  /** In an orderly way if it can, and in any case. */
   async stop(): Promise<void> {
+    const killer = setTimeout(() => this.#child.kill('SIGKILL'), STOP_TIMEOUT_MS)
+    if (this.#child.connected) await this.ask('close', undefined).catch(() => {})
     if (this.#child.connected) this.#child.disconnect()
-    const killer = setTimeout(() => this.#child.kill('SIGKILL'), 5_000)
     await this.#exited
     clearTimeout(killer)
   }

@@ -3,9 +3,8 @@ import { runCallers, type Turn, type TurnResult } from './callers.js'
 import type { Contender, MemoryUse, Place } from './contender.js'
 
 export interface Requests {
-  make: { ask: { contender: string; place: Place }; answer: undefined }
+  open: { ask: { contender: string; place: Place }; answer: undefined }
   seed: { ask: { wallets: number }; answer: undefined }
-  open: { ask: undefined; answer: undefined }
   run: { ask: Turn; answer: TurnResult }
   memory: { ask: undefined; answer: MemoryUse | null }
   close: { ask: undefined; answer: undefined }
@@ -21,17 +20,15 @@ export type Answer = { readonly result: unknown } | { readonly error: string }
 export function serveAsWorker(make: (name: string, place: Place) => Contender): void {
   let contender: Contender | undefined
   const serve = async ({ type, ask }: Request): Promise<unknown> => {
-    if (type === 'make') {
-      const { contender: name, place } = ask as Requests['make']['ask']
+    if (type === 'open') {
+      const { contender: name, place } = ask as Requests['open']['ask']
       contender = make(name, place)
-      return undefined
+      return contender.open()
     }
-    if (!contender) throw new Error(`Expected make before ${type}`)
+    if (!contender) throw new Error(`Expected open before ${type}`)
     switch (type) {
       case 'seed':
         return contender.seed((ask as Requests['seed']['ask']).wallets)
-      case 'open':
-        return contender.open()
       case 'run':
         return runCallers(contender, ask as Turn)
       case 'memory':

@@ -1,4 +1,8 @@
-/** A contender with its workers and its books: seeded once, then asked for one turn after the other. */
+/**
+ * A contender with its workers and its books: seeded once, then asked for one turn after the other. Between turns it stays
+ * connected and idle, as it would in a server: one that is started anew for every turn meets what no running one meets, such as
+ * wallets that somebody else seems to be working on.
+ */
 import { cpus } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Turn } from '../harness/callers.js'
@@ -65,13 +69,11 @@ export class Arena {
     const arena = new Arena(name, await servers.allot(name), servers, profileFolder)
     try {
       const [worker] = await arena.#employ(1)
-      await worker?.ask('open', undefined)
       const from = performance.now()
       await worker?.ask('seed', { wallets })
       const seedMs = performance.now() - from
       arena.#seeded = await arena.#filled(BigInt(wallets) * BigInt(FUNDS))
       arena.#tablesSeeded = (await arena.#books.bytesOnDisk()).tables
-      await worker?.ask('close', undefined)
       return { arena, seedMs }
     } catch (error) {
       await arena.close()
@@ -82,7 +84,6 @@ export class Arena {
   async turn(processes: number, asked: Omit<Turn, 'name'>): Promise<Sample> {
     const workers = await this.#employ(processes)
     const turn = this.#turns++
-    await Promise.all(workers.map((worker) => worker.ask('open', undefined)))
     const before = await this.#meter(workers)
     const results = await Promise.all(
       workers.map((worker, index) => {
@@ -96,7 +97,6 @@ export class Arena {
     }
     const drainMs = await this.#drain()
     const after = await this.#meter(workers)
-    await Promise.all(workers.map((worker) => worker.ask('close', undefined)))
 
     const latencies = new Latencies()
     for (const { latencyCounts } of results) latencies.add(new Latencies(latencyCounts))
@@ -149,7 +149,7 @@ export class Arena {
     while (this.#workers.length < processes) {
       const worker = new WorkerProcess(CONTENDERS[this.name].title, this.#profileFolder)
       this.#workers.push(worker)
-      await worker.ask('make', { contender: this.name, place: this.#place })
+      await worker.ask('open', { contender: this.name, place: this.#place })
     }
     return this.#workers.slice(0, processes)
   }
