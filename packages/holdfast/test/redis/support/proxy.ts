@@ -10,6 +10,8 @@ export interface FaultyProxy {
   hold(): void
   /** What is connected now never hears anything again, as when a host vanishes. New connections work. */
   freeze(): void
+  /** Nobody is there: what is connected is cut, and so is whoever comes, until `behave`. */
+  refuse(): void
   /** No more faults for new connections and those held. */
   behave(): void
   /** Cuts all connections. */
@@ -22,6 +24,7 @@ export async function startProxy(targetPort: number): Promise<FaultyProxy> {
   const frozen = new WeakSet<Socket>()
   let cutting: { command: string; done: () => void } | undefined
   let held: (() => void)[] | undefined
+  let refusing = false
 
   const cut = () => {
     for (const socket of sockets) socket.destroy()
@@ -32,6 +35,11 @@ export async function startProxy(targetPort: number): Promise<FaultyProxy> {
     else held.push(() => to.write(data))
   }
   const server = createServer((inside) => {
+    if (refusing) {
+      inside.on('error', () => {})
+      inside.destroy()
+      return
+    }
     const outside = tcpConnect(targetPort, '127.0.0.1')
     for (const [socket, peer] of [
       [inside, outside],
@@ -71,7 +79,12 @@ export async function startProxy(targetPort: number): Promise<FaultyProxy> {
     freeze() {
       for (const socket of sockets) frozen.add(socket)
     },
+    refuse() {
+      refusing = true
+      cut()
+    },
     behave() {
+      refusing = false
       cutting = undefined
       const waiting = held ?? []
       held = undefined
