@@ -254,7 +254,8 @@ export class Engine {
     const { clock, telemetry, sequencer, agendaOf } = this.#parts
     const circuit = new Circuit(
       clock,
-      () => sequencer.tend(agendaOf(group), []),
+      // Takes nothing from the agenda: a round trip to the node that has it.
+      () => sequencer.claim(agendaOf(group), 0, 0),
       (open) => telemetry.log?.(open ? 'error' : 'info', open ? 'redis_away' : 'redis_back', { group }),
     )
     this.#redis.set(group, circuit)
