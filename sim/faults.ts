@@ -57,13 +57,14 @@ export class Faults {
   #all(): (() => void)[] {
     const { chance } = this.#world
     const { servers } = this.#target
-    const someone = (): Process => chance.pick(this.#target.processes())
+    const someone = (): Process => chance.pick(this.#target.processes().filter(({ alive }) => alive))
     const forAWhile = (maxMs: number, begin: () => void, end: () => void): void => {
       begin()
       this.#world.plan(chance.next() * maxMs, end)
     }
     return [
       () => {
+        if (this.#target.processes().filter(({ alive }) => alive).length < 2) return
         const process = someone()
         process.die()
         this.#target.replace(process)

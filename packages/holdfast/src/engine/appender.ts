@@ -124,7 +124,7 @@ export class Appender {
         lane.distrust(entry.epoch + 1)
         this.#context.telemetry.log?.('error', 'entry_refused_by_postgres', { kind: entry.kind, seq: entry.seq })
         for (const { attempt, next } of item.waiters) {
-          if (next.type === 'confirm') this.#context.again(attempt)
+          if (next.type !== 'accept') this.#context.again(attempt)
           else
             attempt.refuse(new HoldfastError('invalid_argument', 'Postgres can not store the data of this operation'))
         }
@@ -137,6 +137,7 @@ export class Appender {
 
   #serve({ attempt, next }: Waiter, { entry }: Item): void {
     if (next.type === 'confirm') return this.#confirmer.add(attempt, next.refusal)
+    if (next.type === 'decide') return this.#context.route(attempt)
     attempt.accept(next.touch ? null : entry, next.replayed, 'ledger', next.touch)
   }
 

@@ -185,8 +185,14 @@ export class Decider {
         return this.#context.route(attempt)
       case 'facts':
         return this.#context.readCharge(attempt)
-      case 'full':
+      case 'full': {
+        // Perhaps nobody has told Redis yet that they are in the journal. Once they are, it is told with the next try.
+        const last = attempt.lane.items.get(attempt.lane.known)
+        if (last && !this.#context.postgres.open) return void last.waiters.push({ attempt, next: { type: 'decide' } })
+        if (isAcked(attempt.lane, { epoch: attempt.lane.epoch, seq: attempt.lane.known }))
+          return this.#context.again(attempt)
         return attempt.refuse(new HoldfastError('unavailable', 'Too many entries of this wallet wait for Postgres'))
+      }
       case 'error':
         telemetry.log?.('error', 'decide_error', { kind: attempt.command.kind, reason: answer.message })
         attempt.lane.distrust(Math.max(attempt.lane.epoch, attempt.lane.epochMin) + 1)

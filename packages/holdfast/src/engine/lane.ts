@@ -3,10 +3,13 @@ import type { Place } from '../redis/index.js'
 import type { Answer, Knowledge, PendingRun, Touch } from '../sequencer/index.js'
 import type { Attempt } from './attempt.js'
 
-/** Somebody who waits for an entry to be in the journal: to say yes, or to have a refusal that rests on it confirmed. */
+/** Somebody who waits for an entry to be in the journal: to say yes, to have a refusal that rests on it confirmed, or to be decided. */
 export interface Waiter {
   readonly attempt: Attempt
-  readonly next: { type: 'accept'; replayed: boolean; touch?: Touch } | { type: 'confirm'; refusal: RefusalAnswer }
+  readonly next:
+    | { type: 'accept'; replayed: boolean; touch?: Touch }
+    | { type: 'confirm'; refusal: RefusalAnswer }
+    | { type: 'decide' }
 }
 
 export type RefusalAnswer = Extract<Answer, { type: 'rejected' | 'conflict' }>
