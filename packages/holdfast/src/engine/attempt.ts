@@ -25,6 +25,8 @@ export class Attempt {
   settled = false
   /** How far the wallet's own time is ahead of Redis's clock, if it turned out to be. */
   aheadMs = 0
+  /** A refund: the journal did not have what it is for. */
+  chargeMissing = false
   readonly #settle: (answer: Outcome | HoldfastError) => void
 
   constructor(

@@ -188,8 +188,10 @@ export class Engine {
 
   #route(attempt: Attempt): void {
     if (attempt.settled) return
-    if (attempt.command.kind === 'refund' && attempt.command.facts === null) return void this.#readCharge(attempt)
-    const { lane } = attempt
+    const { lane, command } = attempt
+    if (command.kind === 'refund' && command.facts === null && !attempt.chargeMissing) {
+      return void this.#readCharge(attempt)
+    }
     const contended = !lane.memory && lane.postgresUntil > this.#context.clock.now()
     if (contended || this.#context.redisAt(lane.place).open) this.#fallback.add(attempt)
     else this.#decider.add(attempt)
@@ -212,11 +214,19 @@ export class Engine {
     else clock.after(waitMs, look)
   }
 
+  /**
+   * What a refund is measured against. Not in the journal may mean that there is no such wallet, that it is closed, or that the
+   * charge was acknowledged from memory and is still on its way: the decision tells which, and brings what is pending.
+   */
   async #readCharge(attempt: Attempt): Promise<void> {
+    const { lane, command } = attempt
+    const pending = lane.items.has(command.of)
     try {
-      const charge = await this.#context.journal.charge(attempt.lane.place.ref, attempt.command.of)
-      if (!charge) return attempt.refuse(new HoldfastError('entry_not_found'))
-      attempt.command = { ...attempt.command, ...charge }
+      const charge = await this.#context.journal.charge(lane.place.ref, command.of)
+      if (charge) attempt.command = { ...command, ...charge }
+      else if (pending) return this.#again(attempt)
+      else if (attempt.chargeMissing) return attempt.refuse(new HoldfastError('entry_not_found'))
+      attempt.chargeMissing = !charge
       this.#route(attempt)
     } catch {
       this.#context.postgres.failed()

@@ -90,6 +90,19 @@ describe('durability memory', () => {
     }
   })
 
+  it('refunds a charge that only another process has on its way', async () => {
+    const wallet = await memoryWallet()
+    const other = await startDirect()
+    try {
+      proxy.hold()
+      const { entry } = await wallet.debit(30, { key: 'd', durability: 'memory' })
+      expect(await other.wallet(wallet.id).refund(entry.seq, 30, { key: 'r' })).toMatchObject({ available: 100 })
+    } finally {
+      proxy.behave()
+      await other.close()
+    }
+  })
+
   it('shows what is decided to those who ask for it, and what is committed to the others', async () => {
     const wallet = await memoryWallet()
     const pool = await startDirect()
