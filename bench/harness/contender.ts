@@ -22,8 +22,8 @@ export interface MemoryUse {
 
 /** What a contender's own store says it did. Asked by the harness, which knows what callers were told. */
 export interface Books {
-  /** Cheap: entries in the store of record. */
-  count(): Promise<number>
+  /** Cheap: entries in the store of record. Null: it says yes only once they are there, and counting would disturb it. */
+  count(): Promise<number | null>
   /** Everything, the dear way: entries counted one by one, and the money of all wallets, if it keeps any. */
   tally(): Promise<Tally>
   /** Tables and indexes on disk, and where the write-ahead log stands. NaN where nothing is written to disk. */

@@ -23,10 +23,10 @@ export interface LinePlot {
 }
 
 const WIDTH = 860
-const HEIGHT = 430
+const HEIGHT = 440
 const LEFT = 78
 const RIGHT = 330
-const TOP = 48
+const TOP = 66
 const BOTTOM = 56
 
 /** Both axes logarithmic: ways that differ by a factor lie equally far apart wherever they are. */
@@ -47,7 +47,7 @@ export function linePlot({ title, xLabel, yLabel, series }: LinePlot): string {
   }
   body.push(line(LEFT, HEIGHT - BOTTOM, WIDTH - RIGHT, HEIGHT - BOTTOM, INK))
   body.push(text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 14, xLabel, { anchor: 'middle' }))
-  body.push(text(20, 43, yLabel, { size: 11 }))
+  body.push(text(20, 46, yLabel, { size: 11 }))
   for (const [index, one] of series.entries()) {
     body.push(...drawSeries(one, xAt, yAt))
     const y = TOP + 14 + index * 24

@@ -171,6 +171,7 @@ export class Arena {
     const from = performance.now()
     for (;;) {
       const count = await this.#books.count()
+      if (count === null) return 0
       const waitedMs = performance.now() - from
       if (count === expected) return waitedMs
       if (count > expected || waitedMs > DRAIN_MAX_MS) {
@@ -182,12 +183,13 @@ export class Arena {
 
   async #meter(workers: readonly WorkerProcess[]) {
     const { log } = await this.#books.bytesOnDisk()
+    const { redis, postgres } = CONTENDERS[this.name].uses
     return {
       at: performance.now(),
       log,
       node: workers.reduce((sum, { pid }) => sum + treeCpuMs(pid), 0),
-      redis: treeCpuMs(this.#servers.redisPid),
-      postgres: treeCpuMs(this.#servers.postgresPid),
+      redis: redis ? treeCpuMs(this.#servers.redisPid) : 0,
+      postgres: postgres ? treeCpuMs(this.#servers.postgresPid) : 0,
       busy: machineBusyMs(),
     }
   }

@@ -81,13 +81,19 @@ function scenario({ name, wallets, results }: ScenarioResult): string {
 ${table(['', ...head, 'drained after ms', 'refused, tried again'], rows)}`
 }
 
-function loneCaller({ loneCaller }: WalletsData): string {
-  if (!loneCaller) return ''
-  const { p50Ms, roundTripP50Ms, ratio } = loneCaller
+function loneCaller({ loneCallers }: WalletsData): string {
+  if (loneCallers.length === 0) return ''
+  const rows = loneCallers.map(({ scenario, p50Ms, roundTripP50Ms, ratio }) => [
+    scenario,
+    p50Ms.toFixed(2),
+    roundTripP50Ms.toFixed(2),
+    `${times(ratio.median)} (${times(ratio.min)}–${times(ratio.max)})`,
+  ])
   return `## A lone caller
 
-One operation in \`ledger\` takes ${p50Ms.toFixed(2)} ms (p50); one Redis round trip and one Postgres commit, one after the other, take ${roundTripP50Ms.toFixed(2)} ms:
-**${times(ratio.median)} times** (${times(ratio.min)}–${times(ratio.max)}).`
+One operation in \`ledger\`, against one Redis round trip and one Postgres commit, one after the other: p50, and how many times.
+
+${table(['', '`ledger` ms', 'round trip and commit ms', 'ratio'], rows)}`
 }
 
 function sizes({ tableBytesPerOperation, memory, seedMs, plan }: WalletsData): string {
@@ -126,7 +132,8 @@ function circumstances({ machine, servers, noise }: WalletsData): string {
   const { fileSystem, fsyncMs } = machine.temporaryFolder
   return `## Circumstances
 
-- Machine: ${machine.cores} × ${machine.cpu}, ${machine.memoryGb} GB, ${machine.system}; everything on it: callers, engine, Redis, Postgres
+- Machine: ${machine.cores} × ${machine.cpu}, ${machine.memoryGb} GB, ${machine.system}; everything on it: callers, engine, Redis, Postgres, and the
+  other contenders, connected and idle (those of Holdfast look after their wallets: a few percent of Redis's time)
 - Disk: ${fileSystem}, one fsync of a page takes ${fsyncMs.toFixed(2)} ms
 - Node ${machine.node}
 - Redis: ${list(servers.redis)}

@@ -33,6 +33,14 @@ export interface ScenarioResult extends Omit<Scenario, 'contenders'> {
   readonly ratios: readonly Ratio[]
 }
 
+/** One caller in `ledger`, against one Redis round trip and one Postgres commit: p50 of an operation. */
+export interface LoneCaller {
+  readonly scenario: string
+  readonly p50Ms: number
+  readonly roundTripP50Ms: number
+  readonly ratio: Measured
+}
+
 export interface WalletsData {
   readonly suite: 'wallets'
   readonly commandLine: string
@@ -50,8 +58,7 @@ export interface WalletsData {
     readonly spreadMax: number
   }
   readonly scenarios: readonly ScenarioResult[]
-  /** One caller in `ledger`, against one Redis round trip and one Postgres commit: p50 of an operation. */
-  readonly loneCaller: { readonly p50Ms: number; readonly roundTripP50Ms: number; readonly ratio: Measured } | null
+  readonly loneCallers: readonly LoneCaller[]
   readonly tableBytesPerOperation: Partial<Record<ContenderName, number>>
   readonly seedMs: Partial<Record<ContenderName, number>>
   readonly memory: MemoryUse | null
@@ -117,7 +124,7 @@ export const runWallets: Suite = async ({ size, commandLine, profileFolder, say 
         spreadMax: Math.max(...spreads),
       },
       scenarios,
-      loneCaller: loneCaller(scenarios),
+      loneCallers: scenarios.flatMap(loneCaller),
       tableBytesPerOperation,
       seedMs,
       memory: (await arenas.get('ledger')?.memoryUse()) ?? null,
@@ -190,18 +197,13 @@ function resultOf(contender: ContenderName, rounds: readonly Sample[]): Result {
   }
 }
 
-function loneCaller(scenarios: readonly ScenarioResult[]): WalletsData['loneCaller'] {
-  for (const { results } of scenarios) {
-    const ledger = results.find(({ contender }) => contender === 'ledger')
-    const roundTrip = results.find(({ contender }) => contender === 'roundtrip')
-    if (!ledger || !roundTrip) continue
-    return {
-      p50Ms: ledger.p50Ms.median,
-      roundTripP50Ms: roundTrip.p50Ms.median,
-      ratio: ratio(ledger.p50Ms, roundTrip.p50Ms),
-    }
-  }
-  return null
+function loneCaller({ name, results }: ScenarioResult): LoneCaller[] {
+  const ledger = results.find(({ contender }) => contender === 'ledger')
+  const roundTrip = results.find(({ contender }) => contender === 'roundtrip')
+  if (!ledger || !roundTrip) return []
+  const p50Ms = ledger.p50Ms.median
+  const roundTripP50Ms = roundTrip.p50Ms.median
+  return [{ scenario: name, p50Ms, roundTripP50Ms, ratio: ratio(ledger.p50Ms, roundTrip.p50Ms) }]
 }
 
 /** A benchmark that does nothing, or not what it says, fails. */

@@ -7,54 +7,55 @@ import { RowLockBooks, RowLockContender } from './row-lock.js'
 
 export interface Description {
   readonly title: string
-  /** When it says yes. */
-  readonly durable: 'in Postgres' | 'in memory'
+  /** The servers that work for it; what others do meanwhile is not its cost. */
+  readonly uses: { readonly redis: boolean; readonly postgres: boolean }
   readonly make: (place: Place) => Contender
   readonly books: (place: Place) => Books
 }
 
+const BOTH = { redis: true, postgres: true }
 const holdfastBooks = (place: Place) => new HoldfastBooks(place)
 
 export const CONTENDERS = {
   ledger: {
     title: 'Holdfast, `ledger`',
-    durable: 'in Postgres',
+    uses: BOTH,
     make: (place) => new HoldfastContender(place, 'ledger'),
     books: holdfastBooks,
   },
   memory: {
     title: 'Holdfast, `memory`',
-    durable: 'in memory',
+    uses: BOTH,
     make: (place) => new HoldfastContender(place, 'memory'),
     books: holdfastBooks,
   },
   rowlock: {
     title: '(a) Postgres, one transaction an operation',
-    durable: 'in Postgres',
+    uses: { redis: false, postgres: true },
     make: (place) => new RowLockContender(place),
     books: (place) => new RowLockBooks(place),
   },
   redislock: {
     title: '(b) Redis, lock, script, unlock',
-    durable: 'in memory',
+    uses: { redis: true, postgres: false },
     make: (place) => new RedisLockContender(place),
     books: (place) => new RedisLockBooks(place),
   },
   singleledger: {
     title: '(c) as `ledger`, one script call an operation',
-    durable: 'in Postgres',
+    uses: BOTH,
     make: (place) => new SingleCallContender(place, 'ledger'),
     books: holdfastBooks,
   },
   singlememory: {
     title: '(c) as `memory`, one script call an operation',
-    durable: 'in memory',
+    uses: BOTH,
     make: (place) => new SingleCallContender(place, 'memory'),
     books: holdfastBooks,
   },
   roundtrip: {
     title: 'One Redis round trip and one Postgres commit',
-    durable: 'in Postgres',
+    uses: BOTH,
     make: (place) => new RoundTripContender(place),
     books: (place) => new RoundTripBooks(place),
   },
