@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import { Cluster } from 'ioredis'
 import { type Durability, Engine, type EngineOptions, systemClock } from '../engine/index.js'
 import { HoldfastError } from '../errors/index.js'
 import { type Journal, PostgresJournal } from '../journal/index.js'
@@ -87,7 +86,6 @@ export class Holdfast {
         durability,
         telemetry,
         engine: { ...options.engine, ...(timeoutMs !== undefined && { timeoutMs }) },
-        cluster: isCluster(options.redis),
       })
       await redis.ready().catch((error) => telemetry.log?.('error', 'redis_away', { reason: String(error) }))
       shared.engine.start()
@@ -145,7 +143,7 @@ function share(
   redis: RedisConnection,
   postgres: Postgres,
   { secret, shards }: Settings,
-  given: { durability: Durability; telemetry: Telemetry; engine: Partial<EngineOptions>; cluster: boolean },
+  given: { durability: Durability; telemetry: Telemetry; engine: Partial<EngineOptions> },
 ): Shared {
   const tenants = new Map<string, Keys>()
   const keysOf = (tenant: string): Keys => {
@@ -174,7 +172,7 @@ function share(
     shards,
     agendaOf: (shard) => Keys.agenda(shard),
     placeOf: (tenant, ref) => keysOf(tenant).place(ref),
-    cluster: given.cluster,
+    cluster: redis.isCluster,
     options: given.engine,
   })
   const close = async (): Promise<void> => {
@@ -186,8 +184,4 @@ function share(
     await Promise.all([redis.ping(), journal.read([])])
   }
   return { engine, journal, sequencer, durability: given.durability, close, ping, keysOf }
-}
-
-function isCluster(target: RedisTarget): boolean {
-  return target instanceof Cluster || (typeof target === 'object' && 'cluster' in target)
 }

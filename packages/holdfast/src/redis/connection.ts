@@ -30,6 +30,8 @@ const STATES: readonly LinkState[] = ['connecting', 'ready', 'away', 'closed']
 export class RedisConnection {
   /** Hosts and ports, without credentials. */
   readonly address: string
+  /** Keys of one call must then lie in one slot. */
+  readonly isCluster: boolean
   readonly commandTimeoutMs: number
   readonly telemetry: Telemetry
   readonly #links: readonly Link[]
@@ -43,6 +45,7 @@ export class RedisConnection {
     this.telemetry = options.telemetry ?? {}
     const from = template(target)
     this.address = addressOf(from)
+    this.isCluster = from instanceof Cluster
     const settings = { commandTimeoutMs: this.commandTimeoutMs, connectTimeoutMs }
     this.#links = Array.from({ length: connections }, () => new Link(from, settings, this.telemetry))
     for (const state of STATES) {
