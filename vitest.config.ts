@@ -17,5 +17,7 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 60_000,
     globalSetup: at('test/setup.ts'),
+    // Two cores: what a file runs at once are processes that keep one busy each.
+    maxConcurrency: 2,
   },
 })

@@ -1,5 +1,6 @@
 import type { Process, Weather } from './process.js'
 import type { Servers } from './servers.js'
+import type { DataCopy } from './valkey.js'
 import type { World } from './world.js'
 
 interface Target {
@@ -26,7 +27,7 @@ export class Faults {
     this.#kinds = all.filter(() => chance.happens(0.35))
     if (chance.happens(0.7)) target.weather.slow = chance.next() * 0.15
     if (chance.happens(0.6)) target.weather.lossy = chance.next() * 0.06
-    this.#everyMs = 20 + chance.next() * 400
+    this.#everyMs = 30 + chance.next() * 500
     if (this.#kinds.length > 0) this.#plan()
   }
 
@@ -71,7 +72,7 @@ export class Faults {
       },
       () => someone().pause(chance.happens(0.2) ? chance.next() * 120_000 : chance.next() * 5_000),
       () => {
-        const copy = chance.happens(0.7) ? servers.copyRedis() : null
+        const copy = chance.happens(0.7) ? servers.copyRedis() : []
         this.#world.plan(chance.next() * 1_500, () => !this.#over && servers.restartRedis(copy))
       },
       () => servers.flushRedis(),
@@ -135,7 +136,7 @@ export class Faults {
   }
 
   /** Half of the processes know at once; the others go on talking to the old master for a while. */
-  #failOver(copy: Uint8Array): void {
+  #failOver(copy: DataCopy): void {
     if (this.#over) return
     const { chance } = this.#world
     this.#target.servers.failOver(copy)

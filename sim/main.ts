@@ -3,13 +3,14 @@ import { parseArgs } from 'node:util'
 import { Machines } from './servers.js'
 import { OPERATIONS, simulate } from './simulate.js'
 
-const HELP = `npm run sim -- [--seeds N] [--from S] [--json FILE]
+const HELP = `npm run sim -- [--seeds N] [--from S] [--first-failure] [--json FILE]
 
 Runs N schedules (default 100), seeds S, S + 1, … (default 1). Each is ${OPERATIONS} operations by six callers on a few wallets, over
 three processes with the real engine and the shipped Lua, while processes die and pause, messages get lost, late and out of
 order, Redis forgets and fails over, and Postgres goes away. Then all heals, and what callers heard is judged against the journal.
 
 --seeds 1 --from S replays one schedule and prints everything that happened in it.
+--first-failure stops at the first schedule that fails.
 Exit code 1 when a schedule failed.`
 
 const { values } = parseArgs({
@@ -17,6 +18,7 @@ const { values } = parseArgs({
     seeds: { type: 'string', default: '100' },
     from: { type: 'string', default: '1' },
     json: { type: 'string' },
+    'first-failure': { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
 })
@@ -54,6 +56,7 @@ for (let seed = from; seed < from + seeds; seed += 1) {
     failures.push({ seed, problems: result.problems })
     console.log(`seed ${seed} failed:\n${result.problems.map((problem) => `  ${problem}`).join('\n')}`)
     console.log(`  npm run sim -- --seeds 1 --from ${seed}`)
+    if (values['first-failure']) break
   }
   const done = seed - from + 1
   if (process.stderr.isTTY && done % 20 === 0) {
@@ -65,7 +68,7 @@ if (process.stderr.isTTY) process.stderr.write('\r')
 console.log('\nwhat the engine had to set right:')
 for (const [name, count] of [...counts].sort()) console.log(`${String(count).padStart(12)}  ${name}`)
 console.log(
-  `\n${seeds} schedules, ${operations} operations, ${perSecond().toFixed(1)} schedules/s, ${failures.length} failed`,
+  `\n${operations / OPERATIONS} schedules, ${operations} operations, ${perSecond().toFixed(1)} schedules/s, ${failures.length} failed`,
 )
 if (values.json) {
   const report = {

@@ -81,7 +81,7 @@ export class Process {
       telemetry,
       asker: name,
       shards: SHARDS,
-      agendaOf: (shard) => Keys.agenda(shard),
+      agendaOf: (shard) => keys.agenda(shard),
       placeOf: (_tenant, ref) => keys.place(ref),
       cluster: world.chance.happens(0.5),
       options: OPTIONS,
@@ -147,7 +147,7 @@ export class Process {
   #delayMs(): number {
     const { chance } = this.#world
     if (!chance.happens(this.#weather.slow)) return 0.05 + chance.next() * 0.6
-    return chance.happens(0.2) ? chance.next() * 4_000 : chance.next() * 60
+    return chance.happens(0.2) ? chance.next() * 8_000 : chance.next() * 60
   }
 
   /**
@@ -167,23 +167,25 @@ export class Process {
               answered = true
               settle()
             })
-          const lost = (inMs: number): void => {
-            if (server !== this.#servers.master && chance.happens(0.5)) this.redis = this.#servers.master
-            answer(() => reject(new RedisUnavailable('unknown', `${script.name}: no answer`)), inMs)
-          }
           const send = (tries: number): void => {
-            if (this.redisCut) return lost(TIMEOUT_MS)
-            if (chance.happens(this.#weather.lossy)) return again(tries)
+            let open = true
+            // No answer in time, or a broken connection: this try is over, though what was sent may still arrive.
+            const giveUp = (inMs: number): void =>
+              this.inside(inMs, () => {
+                if (!open || answered) return
+                open = false
+                if (server !== this.#servers.master && chance.happens(0.5)) this.redis = this.#servers.master
+                if (script.resend === 'safe' && tries < 2) this.inside(chance.next() * 40, () => send(tries + 1))
+                else answer(() => reject(new RedisUnavailable('unknown', `${script.name}: no answer`)), 0)
+              })
+            giveUp(TIMEOUT_MS)
+            if (this.redisCut || chance.happens(this.#weather.lossy)) return
             this.#world.plan(this.#delayMs(), () => {
-              if (!server.up) return again(tries)
+              if (!server.up) return giveUp(1)
               const outcome = this.#execute(server, script, scriptKeys, args as (string | number)[])
-              if (chance.happens(this.#weather.lossy) || this.redisCut) return again(tries)
+              if (this.redisCut || chance.happens(this.#weather.lossy)) return giveUp(1)
               answer(() => ('reply' in outcome ? resolve(outcome.reply) : reject(outcome.error)), this.#delayMs())
             })
-          }
-          const again = (tries: number): void => {
-            if (script.resend === 'safe' && tries < 2) this.inside(chance.next() * 40, () => send(tries + 1))
-            else lost(chance.next() * 200)
           }
           send(0)
         }),
@@ -210,6 +212,7 @@ export class Process {
         const fail = (outcome: 'unknown' | 'not_executed', inMs: number): void =>
           this.inside(inMs, () => reject(new PostgresError(outcome, `${name}: ${outcome}`)))
         if (this.postgresCut) return fail('not_executed', TIMEOUT_MS)
+        fail('unknown', TIMEOUT_MS)
         if (chance.happens(this.#weather.lossy)) {
           // Given up by the caller; the server may not have noticed.
           if (chance.happens(0.5))

@@ -1,28 +1,19 @@
 import { SimJournal } from './journal.js'
-import { Valkey } from './valkey.js'
+import { type DataCopy, Valkey } from './valkey.js'
 import type { World } from './world.js'
 
-/** A Valkey's memory only grows, a little with every copy that is put back: then a new one is cheaper than the copying. */
-const MEMORY_MAX_BYTES = 6_000_000
-
-/** Two Valkeys that outlive a schedule: starting them takes as long as running a schedule on them. */
+/** Two Valkeys that outlive a schedule: starting them takes as long as running one on them. */
 export class Machines {
-  valkeys: readonly [Valkey, Valkey] | undefined
+  #valkeys: readonly [Valkey, Valkey] | undefined
   /** What they show as the time. */
   now: () => number = () => 0
-  #pristine: Uint8Array = new Uint8Array()
 
-  /** As new: empty, and the same for every schedule. */
+  /** Empty, as every schedule finds them. */
   async ready(): Promise<readonly [Valkey, Valkey]> {
-    if (this.valkeys?.every(({ bytes }) => bytes < MEMORY_MAX_BYTES)) {
-      for (const valkey of this.valkeys) valkey.restore(this.#pristine)
-      return this.valkeys
-    }
     const host = { now: () => this.now(), random: (bytes: Uint8Array) => bytes.fill(42) }
-    this.valkeys = [await Valkey.start(host), await Valkey.start(host)]
-    for (const valkey of this.valkeys) valkey.call('PING')
-    this.#pristine = this.valkeys[0].snapshot()
-    return this.valkeys
+    this.#valkeys ??= [await Valkey.start(host), await Valkey.start(host)]
+    for (const valkey of this.#valkeys) valkey.load([])
+    return this.#valkeys
   }
 }
 
@@ -42,8 +33,6 @@ export class Servers {
   readonly #world: World
   readonly #redis: [RedisServer, RedisServer]
   #master = 0
-  /** Copies that have served: a few megabytes each, not to be made anew every time. */
-  readonly #spare: Uint8Array[] = []
   redisSkewMs = 0
   postgresSkewMs = 0
   postgresUp = true
@@ -72,33 +61,28 @@ export class Servers {
   }
 
   /** What a replica, or a file on disk, has of the master now. It comes back some time later. */
-  copyRedis(): Uint8Array {
-    return this.master.valkey.snapshot(this.#spare.pop())
+  copyRedis(): DataCopy {
+    return this.master.valkey.copy()
   }
 
-  /** The master restarts: from nothing, or from an old copy. A new life either way. */
-  restartRedis(copy: Uint8Array | null): void {
+  /** The master restarts: from an old copy, or from nothing. A new life either way. */
+  restartRedis(copy: DataCopy): void {
     this.#begin(copy)
-    this.#world.tell(() => `${this.master.name} restarts ${copy ? 'from an old file' : 'empty'}`)
+    this.#world.tell(() => `${this.master.name} restarts ${copy.length > 0 ? 'from an old file' : 'empty'}`)
   }
 
   /** The other server, a replica that may lag, becomes the master. The old one goes on answering whoever still talks to it. */
-  failOver(copy: Uint8Array): void {
+  failOver(copy: DataCopy): void {
     const old = this.master.name
     this.#master = 1 - this.#master
     this.#begin(copy)
     this.#world.tell(() => `${this.master.name} is promoted, ${old} goes on`)
   }
 
-  #begin(copy: Uint8Array | null): void {
+  #begin(copy: DataCopy): void {
     this.redisForgot = true
     const { valkey } = this.master
-    if (copy) {
-      valkey.restore(copy)
-      this.#spare.push(copy)
-    } else {
-      valkey.call('FLUSHALL')
-    }
+    valkey.load(copy)
     valkey.beginLife(this.#world.chance.hex(40))
   }
 

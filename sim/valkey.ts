@@ -3,8 +3,8 @@ import type { WASI } from 'node:wasi'
 
 /**
  * A real Valkey inside this process: the WebAssembly build, driven one command at a time, without sockets. Its clock and its
- * randomness come from outside, so that the same calls give the same bytes; its memory can be copied and put back, which is how a
- * server restarts from an old file.
+ * randomness come from outside, so that the same calls give the same answers; its data can be copied and put back, which is how a
+ * server restarts from an old file and a replica is promoted.
  */
 export interface ValkeyHost {
   /** Milliseconds since 1970. */
@@ -22,10 +22,13 @@ interface WasmApi {
   Tag: new (type: { parameters: string[] }) => object
 }
 
+/** Data as the commands that write it. */
+export type DataCopy = readonly (readonly [string, string, ...(string | number)[]])[]
+
 export type Reply = string | number | null | Reply[]
 
 interface Exports {
-  memory: { buffer: ArrayBuffer; grow(pages: number): number }
+  memory: { buffer: ArrayBuffer }
   rk_boot(port: number): void
   rk_step(): void
 }
@@ -34,7 +37,6 @@ const FIRST_FD = 4096
 const READABLE = 1
 const WRITABLE = 2
 const PASSES_MAX = 10_000
-const PAGE_BYTES = 65_536
 
 interface Build {
   module: object
@@ -105,10 +107,6 @@ export class Valkey {
     return valkey
   }
 
-  get bytes(): number {
-    return this.#exports.memory.buffer.byteLength
-  }
-
   /** One command, answered before this returns. */
   call(...words: (string | number)[]): Reply {
     this.#wire.send(encode(words))
@@ -134,20 +132,23 @@ export class Valkey {
     }
   }
 
-  /** All of it: keys, scripts, clients. `restore` takes it back. `into` spares the garbage of a few megabytes a time. */
-  snapshot(into?: Uint8Array): Uint8Array {
-    const memory = new Uint8Array(this.#exports.memory.buffer)
-    if (into?.length !== memory.length) return memory.slice()
-    into.set(memory)
-    return into
+  /** What a replica or a file on disk would have. */
+  copy(): DataCopy {
+    return (this.call('KEYS', '*') as string[]).sort().map((key): DataCopy[number] => {
+      const type = this.call('TYPE', key)
+      if (type === 'hash') return ['HSET', key, ...(this.call('HGETALL', key) as string[])]
+      if (type === 'zset') {
+        const members = this.call('ZRANGE', key, 0, -1, 'WITHSCORES') as string[]
+        return ['ZADD', key, ...members.flatMap((word, at) => (at % 2 === 0 ? [members[at + 1] as string, word] : []))]
+      }
+      return ['SET', key, this.call('GET', key) as string, 'PX', Math.max(1, this.call('PTTL', key) as number)]
+    })
   }
 
-  restore(snapshot: Uint8Array): void {
-    const missing = snapshot.length - this.#exports.memory.buffer.byteLength
-    if (missing > 0) this.#exports.memory.grow(missing / PAGE_BYTES)
-    const memory = new Uint8Array(this.#exports.memory.buffer)
-    memory.set(snapshot)
-    memory.fill(0, snapshot.length)
+  /** Starts again from a copy, or from nothing. */
+  load(copy: DataCopy): void {
+    this.call('FLUSHALL')
+    for (const words of copy) this.call(...words)
   }
 
   /** A new life of the server, as after a restart: its run id is another one. What is in memory stays. */

@@ -108,7 +108,7 @@ async function assemble({ redisUrl, databaseUrl }: Place) {
     telemetry: {},
     asker: `single-${process.pid}-${Date.now()}`,
     shards: SHARDS,
-    agendaOf: (shard) => Keys.agenda(shard),
+    agendaOf: (shard) => keys.agenda(shard),
     placeOf: (_, ref) => keys.place(ref),
     cluster: false,
   })

@@ -154,6 +154,7 @@ function share(
     }
     return keys
   }
+  const anyTenant = new Keys({ tenant: 'any', secret, shards })
   const runner = new RedisScriptRunner(redis)
   const sequencer = new Sequencer(runner, {
     aheadMaxMs: 60_000,
@@ -170,7 +171,7 @@ function share(
     telemetry: given.telemetry,
     asker: randomBytes(12).toString('hex'),
     shards,
-    agendaOf: (shard) => Keys.agenda(shard),
+    agendaOf: (shard) => anyTenant.agenda(shard),
     placeOf: (tenant, ref) => keysOf(tenant).place(ref),
     cluster: redis.isCluster,
     options: given.engine,

@@ -1,4 +1,4 @@
 export type { Durability, Outcome } from './attempt.js'
 export { type Clock, systemClock } from './clock.js'
-export { DEFAULT_OPTIONS, type EngineOptions } from './context.js'
+export type { EngineOptions } from './context.js'
 export { Engine, type EngineParts, type SubmitOptions } from './engine.js'

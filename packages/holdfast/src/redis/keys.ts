@@ -6,12 +6,13 @@ import { HoldfastError } from '../errors/index.js'
  *
  *   hf:<tenant>:{<shard>}:<purpose>:v1:<id>
  *   hf:acme:{17}:wallet:v1:9f86d081884c7d659a2feaa0c55ad015
- *   hf:*:{17}:agenda:v1:17
+ *   hf:*:{17}:agenda:v1:5d41402a
  *
  * The shard is the hash tag: what one script call touches together lies on one node, and nothing wider is tied to it.
  * `v1` is the layout of the value, so that another layout can live beside this one during an upgrade.
  *
- * The agenda is one for all tenants (`*` is no tenant's name): whoever works through it must not know them first.
+ * The agenda is one for all tenants (`*` is no tenant's name): whoever works through it must not know them first. Its id is the
+ * database's, so that two databases can share a Redis.
  *
  * A wallet's id is often a person's: it never stands in a key. In its place stands the wallet's `ref`, an HMAC of tenant
  * and id with a secret of the database's own. The same 128 bits are the wallet's primary key in Postgres.
@@ -49,6 +50,7 @@ export class Keys {
   readonly shards: number
   readonly #secret: Uint8Array
   readonly #prefixes: readonly string[]
+  readonly #database: string
   // Two generations instead of a list by use: found in the older one moves to the younger, and when the younger is full
   // the older is dropped. As good as LRU here, without work on every hit.
   #younger = new Map<string, string>()
@@ -70,6 +72,7 @@ export class Keys {
     this.tenant = tenant
     this.shards = shards
     this.#secret = secret
+    this.#database = createHmac('sha256', secret).update('database').digest('hex').slice(0, 8)
     this.#prefixes = Array.from({ length: shards }, (_, shard) => `hf:${tenant}:{${shard}}:`)
   }
 
@@ -101,14 +104,14 @@ export class Keys {
       shard,
       walletKey: `${prefix}wallet:v1:${ref}`,
       leaseKey: `${prefix}lease:v1:${ref}`,
-      agendaKey: Keys.agenda(shard),
+      agendaKey: this.agenda(shard),
       agendaName: `${this.tenant}:${ref}`,
     }
   }
 
   /** The wallets of a shard that somebody must look at, by time. */
-  static agenda(shard: number): string {
-    return `hf:*:{${shard}}:agenda:v1:${shard}`
+  agenda(shard: number): string {
+    return `hf:*:{${shard}}:agenda:v1:${this.#database}`
   }
 
   #hmac(walletId: string): string {

@@ -34,7 +34,9 @@ export const SUBJECTS: Record<string, () => Promise<Subject>> = {
     const journal = new SimJournal({ now: () => Date.now() })
     return {
       journal,
-      leaveTimeline: async () => void (journal.timeline += 1),
+      leaveTimeline: async () => {
+        journal.timeline += 1
+      },
       close: async () => {},
     }
   },

@@ -185,7 +185,7 @@ describe.each(Object.keys(SUBJECTS))('loading a wallet from the journal of %s', 
     expect(await due(START + 3_000)).toEqual([first, second, third])
     expect(await due(START + 3_000, 1)).toEqual([first])
     expect(await due(START + 999)).toEqual([])
-    const { epoch, seq } = wallets[1]?.state as WalletState
+    const { epoch, seq } = (wallets[1] as { state: WalletState }).state
     await journal.relax(first as string, epoch, seq - 1, 0)
     await journal.relax(first as string, epoch - 1, seq, 0)
     await journal.relax(newRef(), epoch, seq, 0)

@@ -87,7 +87,7 @@ describe('the size of a call', () => {
     await expect(sequencer.decide({ wallets, commands })).rejects.toThrow(
       'script wallet_decide: expected at most 64 commands in ARGV[1], got 65',
     )
-    await expect(sequencer.tend(Keys.agenda(0), wallets)).rejects.toThrow(
+    await expect(sequencer.tend(keys.agenda(0), wallets)).rejects.toThrow(
       'script wallet_tend: expected at most 64 commands in ARGV[1], got 65',
     )
     expect(await runner.reached()).toEqual([])

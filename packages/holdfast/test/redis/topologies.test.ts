@@ -54,7 +54,7 @@ describe.each(Object.entries(TOPOLOGIES))('on %s', (name, start) => {
   it('passes keys and arguments in, and replies out', async () => {
     const { runner } = await connect()
     const echo = script('echo', 'keys 2 | resend safe', "return {KEYS[2], ARGV[1], #ARGV[2], {1, false, ARGV[3]}, ''}")
-    const [one, other] = [Keys.agenda(3), Keys.agenda(3)]
+    const [one, other] = [keys.agenda(3), keys.agenda(3)]
     const reply = await runner.run(echo, [one, other], ['höld', Buffer.from([0, 255, 10]), 2 ** 53 - 1])
     expect(reply).toEqual([other, 'höld', 3, [1, null, '9007199254740991'], ''])
   })

@@ -1,0 +1,285 @@
+/**
+ * What the simulator must be able to find: for every rule of the protocol, and for the classic mistakes, a patch that leaves it
+ * out. A rule whose absence shows in no schedule is either ornament or not tested.
+ *
+ * Lua is patched in the generated module (so without indentation), the simulated journal where the rule lives in SQL.
+ */
+export interface Mutant {
+  readonly rule: string
+  /** What goes wrong without it. */
+  readonly without: string
+  readonly patches: readonly { readonly file: string; readonly find: string; readonly replace: string }[]
+  /** Caught within so many schedules, from seed 1 on. */
+  readonly within: number
+}
+
+const LUA = 'packages/holdfast/src/redis/scripts.generated.ts'
+const ENGINE = 'packages/holdfast/src/engine'
+const JOURNAL = 'sim/journal.ts'
+
+/** Processes usually hand each other's entries on, so that gaps hardly come up. This alone must do no harm: see `HARMLESS`. */
+const OWN_ENTRIES_ONLY = [
+  { file: LUA, find: 'w.key = key\n', replace: 'w.key = key\nw.before = w.seq\n' },
+  {
+    file: LUA,
+    find: 'local entries = entries_after(w, math.max(w.acked, w.known), pending_max + EXPIRE_MAX)',
+    replace: 'local entries = entries_after(w, w.before, pending_max + EXPIRE_MAX)',
+  },
+]
+
+const NO_INCARNATION = [{ file: LUA, find: 'if w.life ~= life then', replace: 'if false then' }]
+
+const NO_RECALL = [{ file: LUA, find: 'local answer = recall(w, c)', replace: 'local answer = nil' }]
+
+/** Changes that cost time and nothing else: the protocol must hold without them. */
+export const HARMLESS: readonly Pick<Mutant, 'rule' | 'patches'>[] = [
+  { rule: "processes append each other's entries", patches: OWN_ENTRIES_ONLY },
+  { rule: 'the script remembers recent keys: the journal knows them all', patches: NO_RECALL },
+  {
+    rule: 'the lease keeps others from loading at once',
+    patches: [{ file: LUA, find: "lease = 'busy'", replace: "lease = 'leased'" }],
+  },
+]
+
+export const MUTANTS: readonly Mutant[] = [
+  {
+    rule: 'chain (and incarnation)',
+    without: 'after a rollback an entry that rests on refused ones is accepted once the numbers have caught up',
+    patches: [
+      ...NO_INCARNATION,
+      { file: JOURNAL, find: 'row.head === first.prev &&', replace: '' },
+      { file: JOURNAL, find: 'row.available === first.available - first.availableDelta &&', replace: '' },
+      { file: JOURNAL, find: 'row.reserved === first.reserved - first.reservedDelta &&', replace: '' },
+    ],
+    within: 100,
+  },
+  {
+    rule: 'runs',
+    without: 'a gap gets in between entries of one batch',
+    patches: [
+      ...OWN_ENTRIES_ONLY,
+      {
+        file: 'packages/holdfast/src/journal/runs.ts',
+        find: 'next.seq === last.seq + 1 &&',
+        replace: 'next.seq > last.seq &&',
+      },
+      { file: 'packages/holdfast/src/journal/runs.ts', find: 'next.prev === last.hash &&', replace: '' },
+      {
+        file: 'packages/holdfast/src/journal/runs.ts',
+        find: 'next.available === last.available + next.availableDelta &&\n    next.reserved === last.reserved + next.reservedDelta',
+        replace: 'true',
+      },
+    ],
+    within: 500,
+  },
+  {
+    rule: 'a gap is not accepted',
+    without: 'entries go missing in the middle',
+    patches: [
+      ...OWN_ENTRIES_ONLY,
+      { file: JOURNAL, find: 'row.seq === first.seq - 1 &&', replace: 'row.seq < first.seq &&' },
+      { file: JOURNAL, find: 'row.head === first.prev &&', replace: '' },
+      { file: JOURNAL, find: 'row.available === first.available - first.availableDelta &&', replace: '' },
+      { file: JOURNAL, find: 'row.reserved === first.reserved - first.reservedDelta &&', replace: '' },
+    ],
+    within: 50,
+  },
+  {
+    rule: 'fenced install',
+    without: 'entries of the old life are accepted beside the new one',
+    patches: [
+      {
+        file: JOURNAL,
+        find: 'row.epoch = Math.max(row.epoch + 1, epochMin, this.#epochFloor() + 1)',
+        replace: 'row.epoch = Math.max(row.epoch, this.#epochFloor() + 1)',
+      },
+      { file: LUA, find: 'if old and old.epoch >= epoch then', replace: 'if false then' },
+      { file: `${ENGINE}/lane.ts`, find: 'if (epochMin > this.epochMin) this.epochMin = epochMin', replace: '' },
+    ],
+    within: 100,
+  },
+  {
+    rule: 'one install a raise',
+    without: 'evicted in between and installed twice: one epoch, two lives',
+    patches: [
+      { file: LUA, find: "name: 'wallet_install',", replace: "name: 'wallet_install', again: true," },
+      {
+        file: 'sim/process.ts',
+        find: "if (script.resend === 'safe' && tries < 2)",
+        replace: "if ((script.resend === 'safe' || 'again' in script) && tries < 5)",
+      },
+    ],
+    within: 1500,
+  },
+  {
+    rule: 'incarnation',
+    without: 'a Redis that restarted from an old file is believed',
+    patches: NO_INCARNATION,
+    within: 50,
+  },
+  {
+    rule: 'take-over first',
+    without: 'the Postgres path decides while Redis still may',
+    patches: [
+      {
+        file: JOURNAL,
+        find: "if (row.owner !== 'postgres' || !this.#isCurrent(row.epoch)) {",
+        replace: 'if (!this.#isCurrent(row.epoch)) {',
+      },
+    ],
+    within: 200,
+  },
+  {
+    rule: 'acknowledge after append',
+    without: 'acknowledged, then lost',
+    patches: [
+      {
+        file: `${ENGINE}/decider.ts`,
+        find: "if (attempt.memory) return attempt.accept(entry, false, 'memory')",
+        replace: "return attempt.accept(entry, false, 'ledger')",
+      },
+    ],
+    within: 50,
+  },
+  {
+    rule: 'replayed results are acknowledged after append too',
+    without: 'the first caller died before appending, the second hears yes, and it is lost',
+    patches: [
+      {
+        file: `${ENGINE}/decider.ts`,
+        find: "if (attempt.memory) return attempt.accept(entry, true, 'memory')",
+        replace: "return attempt.accept(entry, true, 'ledger')",
+      },
+    ],
+    within: 200,
+  },
+  {
+    rule: 'a "no" is an answer too',
+    without: 'refused because of an entry that never gets committed',
+    patches: [
+      {
+        file: `${ENGINE}/confirmer.ts`,
+        find: 'if (confirmation.seen) return',
+        replace:
+          'return attempt.refuse(refusalError(refusal.code, refusal.facts, confirmation))\n    if (confirmation.seen) return',
+      },
+      {
+        file: `${ENGINE}/decider.ts`,
+        find: 'if (seq <= at.run.acked || isAcked(attempt.lane, answer.rest)) return this.#confirmer.add(attempt, answer)',
+        replace: 'return this.#confirmer.add(attempt, answer)',
+      },
+    ],
+    within: 50,
+  },
+  {
+    rule: 'a "no" looks for the key',
+    without: 'a retry of a committed operation is told "insufficient"',
+    patches: [{ file: `${ENGINE}/confirmer.ts`, find: 'if (confirmation.seen) return', replace: 'if (false) return' }],
+    within: 200,
+  },
+  {
+    rule: 'a "no" on the Postgres path rests on the present',
+    without: 'a process refuses because of a state that another one has left behind',
+    patches: [
+      {
+        file: `${ENGINE}/fallback.ts`,
+        find: 'const proven = fresh || filed.length > 0',
+        replace: 'const proven = true',
+      },
+    ],
+    within: 200,
+  },
+  {
+    rule: 'deadline',
+    without: 'a paused attempt wakes up and is committed after its retry was refused',
+    patches: [{ file: LUA, find: 'if latest > c.deadline then', replace: 'if false then' }],
+    within: 200,
+  },
+  {
+    rule: 'pending results are never pruned',
+    without: 'a gap that nobody can fill',
+    patches: [
+      { file: LUA, find: 'local last = math.min(w.acked, w.seq - RESULTS_KEPT)', replace: 'local last = w.seq - 1' },
+      { file: LUA, find: 'if last - w.floor < RESULTS_SPARE then', replace: 'if last - w.floor < 1 then' },
+    ],
+    within: 50,
+  },
+  {
+    rule: 'the acknowledged seq carries its epoch',
+    without: 'entries of a new life are taken for acknowledged',
+    patches: [
+      { file: LUA, find: 'if tonumber(ARGV[a + 4]) == w.epoch then', replace: 'if true then' },
+      { file: LUA, find: 'if tonumber(ARGV[4 + 3 * i]) == w.epoch then', replace: 'if true then' },
+    ],
+    within: 800,
+  },
+  {
+    rule: 'time only moves forward',
+    without: 'an expired hold comes back to life',
+    patches: [
+      {
+        file: LUA,
+        find: 'local now = math.max(math.min(clock, caller_clock + ahead_max), w.clock)',
+        replace: 'local now = math.min(clock, caller_clock + ahead_max)',
+      },
+    ],
+    within: 50,
+  },
+  {
+    rule: 'idempotency, in the script and in the journal',
+    without: 'a resent call is decided and committed twice',
+    patches: [
+      ...NO_RECALL,
+      { file: JOURNAL, find: 'if (wallet.seqByKey.has(key) || keys.has(key)) return false', replace: '' },
+    ],
+    within: 100,
+  },
+  {
+    rule: 'the journal knows every key for good',
+    without: 'what Redis has forgotten happens again',
+    patches: [{ file: JOURNAL, find: 'if (wallet.seqByKey.has(key) || keys.has(key)) return false', replace: '' }],
+    within: 100,
+  },
+  {
+    rule: 'expiry returns the money',
+    without: 'a TTL on a key: the hold is gone, its money stays reserved',
+    patches: [
+      {
+        file: LUA,
+        find: "file(w, now, c, give_back('expire', hold))",
+        replace: "w.changed['h:' .. hold.id] = ''; w.open = w.open - 1",
+      },
+    ],
+    within: 50,
+  },
+  {
+    rule: 'a settle meets the expiry first',
+    without: 'settled and expired: the money comes back twice',
+    patches: [{ file: LUA, find: 'if not expire_due(w, now) then', replace: 'if false then' }],
+    within: 50,
+  },
+  {
+    rule: 'the bound of the next expiry moves only with the state it belongs to',
+    without: 'a hold never expires',
+    patches: [
+      {
+        file: 'sim/journal.ts',
+        find: 'if (row?.epoch === epoch && row.seq === seq) row.due = due',
+        replace: 'if (row) row.due = due',
+      },
+    ],
+    within: 2_000,
+  },
+  {
+    rule: 'what was acknowledged from memory is decided again in the new life',
+    without: 'a raise discards it, though Redis forgot nothing',
+    patches: [{ file: LUA, find: 'pending[#pending + 1] = command_of(texts[i])', replace: '' }],
+    within: 2_000,
+  },
+  {
+    rule: 'wallets used from memory have no Postgres path',
+    without: 'the Postgres path decides without knowing what Redis acknowledged',
+    patches: [{ file: JOURNAL, find: "if (row.memory) return 'memory'", replace: '' }],
+    within: 2_000,
+  },
+]

@@ -1,0 +1,36 @@
+import { describe, expect, it } from 'vitest'
+import { HARMLESS, MUTANTS } from '../mutants.js'
+import { Build } from './runs.js'
+
+const HARMLESS_SCHEDULES = 100
+
+describe.concurrent('a rule left out is found', () => {
+  it.for(MUTANTS)('$rule: $without', { timeout: 600_000 }, async (mutant, { expect }) => {
+    const build = await Build.of(mutant)
+    try {
+      const { report } = await build.run('--seeds', `${mutant.within}`, '--first-failure')
+      expect(report.failures.length, `no failure in ${mutant.within} schedules`).toBe(1)
+    } finally {
+      build.remove()
+    }
+  })
+})
+
+describe.concurrent('what is only there for speed is not needed for being right', () => {
+  it.for(HARMLESS)('$rule', { timeout: 600_000 }, async (mutant, { expect }) => {
+    const build = await Build.of(mutant)
+    try {
+      const { report, output } = await build.run('--seeds', `${HARMLESS_SCHEDULES}`)
+      expect(report.failures, output).toEqual([])
+    } finally {
+      build.remove()
+    }
+  })
+})
+
+describe('a patch', () => {
+  it('that does not fit its source any more is an error', async () => {
+    const patches = [{ file: 'sim/journal.ts', find: 'what is not there', replace: '' }]
+    await expect(Build.of({ rule: 'made up', patches })).rejects.toThrow('made up: sim/journal.ts does not contain')
+  })
+})
