@@ -32,7 +32,7 @@ describe('npm run bench -- wallets', () => {
     const { code, output } = await bench('wallets', '--smoke', '--report', folder, '--json', json)
     expect(output).not.toContain('FAILED')
     expect(code).toBe(0)
-    data = JSON.parse(readFileSync(json, 'utf8'))
+    data = JSON.parse(readFileSync(json, 'utf8')).wallets
   }, 120_000)
   afterAll(() => rmSync(folder, { recursive: true }))
 

@@ -52,8 +52,8 @@ export const PLANS: Readonly<Record<Size, Plan>> = {
     wallets: 1_000,
     rounds: 2,
     warmUpMs: 100,
-    measureMs: 350,
-    preludeMs: 400,
+    measureMs: 300,
+    preludeMs: 300,
     scenarios: [scenario('many', 1), scenario('many', 64), scenario('many', 256), scenario('hot', 256)],
   },
   smoke: {
