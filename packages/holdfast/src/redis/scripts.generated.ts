@@ -21,28 +21,37 @@ return names
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: 'd536898ea0458fb8b40d3996e1290af27c56c910',
+  sha1: '17438b6dfcb8367e3d394cee4b31250cc6604c02',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
   batchArg: 1,
   readonly: false,
-  source: `local function digits(n)
-return string.format('%.0f', n)
+  source: `local written = {}
+local function digits(n)
+local text = written[n]
+if not text then
+text = string.format('%.0f', n)
+written[n] = text
 end
-local function seal(fields, prev, due, since)
-local hashed = { #prev, prev }
-for i = 1, 21 do
-local field = fields[i]
-hashed[2 * i + 1] = #field
-hashed[2 * i + 2] = field
+return text
 end
-local hash = redis.sha1hex(table.concat(hashed, ':'))
-fields[22] = prev
-fields[23] = hash
-fields[24] = digits(due)
-fields[25] = digits(since)
-return table.concat(fields, '\\n'), hash
+local lengths = {}
+local function prefixed(field)
+local length = lengths[#field]
+if not length then
+length = ':' .. #field .. ':'
+lengths[#field] = length
+end
+return length .. field
+end
+local function seal(f, prev, due, since)
+local p = prefixed
+local hash = redis.sha1hex(#prev .. ':' .. prev
+.. p(f[1]) .. p(f[2]) .. p(f[3]) .. p(f[4]) .. p(f[5]) .. p(f[6]) .. p(f[7])
+.. p(f[8]) .. p(f[9]) .. p(f[10]) .. p(f[11]) .. p(f[12]) .. p(f[13]) .. p(f[14])
+.. p(f[15]) .. p(f[16]) .. p(f[17]) .. p(f[18]) .. p(f[19]) .. p(f[20]) .. p(f[21]))
+return table.concat(f, '\\n') .. '\\n' .. prev .. '\\n' .. hash .. '\\n' .. digits(due) .. '\\n' .. digits(since), hash
 end
 local function field_of(text, n)
 local from = 1
@@ -58,10 +67,10 @@ local RESULTS_KEPT = 32
 local RESULTS_SPARE = 32
 local VALUES_MAX = 4000
 local function incarnation()
-local info = redis.call('INFO', 'server') .. redis.call('INFO', 'replication')
-local run = string.match(info, 'run_id:(%x+)')
-local replication = string.match(info, 'master_replid:(%x+)')
-return string.sub(run, 1, 16) .. string.sub(replication, 1, 16)
+local info = redis.call('INFO', 'server', 'replication')
+local run = string.find(info, 'run_id:', 1, true)
+local replication = string.find(info, 'master_replid:', 1, true)
+return string.sub(info, run + 7, run + 22) .. string.sub(info, replication + 14, replication + 29)
 end
 local function parse_core(text)
 local epoch, life, seq, head, at, available, reserved, limit, status, due, since, open, acked, floor, agenda, memory, clock =
@@ -624,28 +633,37 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: '921a1c79760ca173f6dfb0e9282185606192284b',
+  sha1: '1cf86a90b97210b7c0b59846f902c677bab47603',
   keys: { min: 3, variable: false },
   resend: 'never',
   batchMax: null,
   batchArg: 1,
   readonly: false,
-  source: `local function digits(n)
-return string.format('%.0f', n)
+  source: `local written = {}
+local function digits(n)
+local text = written[n]
+if not text then
+text = string.format('%.0f', n)
+written[n] = text
 end
-local function seal(fields, prev, due, since)
-local hashed = { #prev, prev }
-for i = 1, 21 do
-local field = fields[i]
-hashed[2 * i + 1] = #field
-hashed[2 * i + 2] = field
+return text
 end
-local hash = redis.sha1hex(table.concat(hashed, ':'))
-fields[22] = prev
-fields[23] = hash
-fields[24] = digits(due)
-fields[25] = digits(since)
-return table.concat(fields, '\\n'), hash
+local lengths = {}
+local function prefixed(field)
+local length = lengths[#field]
+if not length then
+length = ':' .. #field .. ':'
+lengths[#field] = length
+end
+return length .. field
+end
+local function seal(f, prev, due, since)
+local p = prefixed
+local hash = redis.sha1hex(#prev .. ':' .. prev
+.. p(f[1]) .. p(f[2]) .. p(f[3]) .. p(f[4]) .. p(f[5]) .. p(f[6]) .. p(f[7])
+.. p(f[8]) .. p(f[9]) .. p(f[10]) .. p(f[11]) .. p(f[12]) .. p(f[13]) .. p(f[14])
+.. p(f[15]) .. p(f[16]) .. p(f[17]) .. p(f[18]) .. p(f[19]) .. p(f[20]) .. p(f[21]))
+return table.concat(f, '\\n') .. '\\n' .. prev .. '\\n' .. hash .. '\\n' .. digits(due) .. '\\n' .. digits(since), hash
 end
 local function field_of(text, n)
 local from = 1
@@ -661,10 +679,10 @@ local RESULTS_KEPT = 32
 local RESULTS_SPARE = 32
 local VALUES_MAX = 4000
 local function incarnation()
-local info = redis.call('INFO', 'server') .. redis.call('INFO', 'replication')
-local run = string.match(info, 'run_id:(%x+)')
-local replication = string.match(info, 'master_replid:(%x+)')
-return string.sub(run, 1, 16) .. string.sub(replication, 1, 16)
+local info = redis.call('INFO', 'server', 'replication')
+local run = string.find(info, 'run_id:', 1, true)
+local replication = string.find(info, 'master_replid:', 1, true)
+return string.sub(info, run + 7, run + 22) .. string.sub(info, replication + 14, replication + 29)
 end
 local function parse_core(text)
 local epoch, life, seq, head, at, available, reserved, limit, status, due, since, open, acked, floor, agenda, memory, clock =
@@ -1157,28 +1175,37 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: 'b770718ff38969e8e01b44c7f39f773cc90e3d01',
+  sha1: '4453fb174ca65e278d1a6bcc0c3f14c3c63be9c4',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
   batchArg: 1,
   readonly: false,
-  source: `local function digits(n)
-return string.format('%.0f', n)
+  source: `local written = {}
+local function digits(n)
+local text = written[n]
+if not text then
+text = string.format('%.0f', n)
+written[n] = text
 end
-local function seal(fields, prev, due, since)
-local hashed = { #prev, prev }
-for i = 1, 21 do
-local field = fields[i]
-hashed[2 * i + 1] = #field
-hashed[2 * i + 2] = field
+return text
 end
-local hash = redis.sha1hex(table.concat(hashed, ':'))
-fields[22] = prev
-fields[23] = hash
-fields[24] = digits(due)
-fields[25] = digits(since)
-return table.concat(fields, '\\n'), hash
+local lengths = {}
+local function prefixed(field)
+local length = lengths[#field]
+if not length then
+length = ':' .. #field .. ':'
+lengths[#field] = length
+end
+return length .. field
+end
+local function seal(f, prev, due, since)
+local p = prefixed
+local hash = redis.sha1hex(#prev .. ':' .. prev
+.. p(f[1]) .. p(f[2]) .. p(f[3]) .. p(f[4]) .. p(f[5]) .. p(f[6]) .. p(f[7])
+.. p(f[8]) .. p(f[9]) .. p(f[10]) .. p(f[11]) .. p(f[12]) .. p(f[13]) .. p(f[14])
+.. p(f[15]) .. p(f[16]) .. p(f[17]) .. p(f[18]) .. p(f[19]) .. p(f[20]) .. p(f[21]))
+return table.concat(f, '\\n') .. '\\n' .. prev .. '\\n' .. hash .. '\\n' .. digits(due) .. '\\n' .. digits(since), hash
 end
 local function field_of(text, n)
 local from = 1
@@ -1194,10 +1221,10 @@ local RESULTS_KEPT = 32
 local RESULTS_SPARE = 32
 local VALUES_MAX = 4000
 local function incarnation()
-local info = redis.call('INFO', 'server') .. redis.call('INFO', 'replication')
-local run = string.match(info, 'run_id:(%x+)')
-local replication = string.match(info, 'master_replid:(%x+)')
-return string.sub(run, 1, 16) .. string.sub(replication, 1, 16)
+local info = redis.call('INFO', 'server', 'replication')
+local run = string.find(info, 'run_id:', 1, true)
+local replication = string.find(info, 'master_replid:', 1, true)
+return string.sub(info, run + 7, run + 22) .. string.sub(info, replication + 14, replication + 29)
 end
 local function parse_core(text)
 local epoch, life, seq, head, at, available, reserved, limit, status, due, since, open, acked, floor, agenda, memory, clock =
@@ -1403,28 +1430,37 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: 'c5b628a71e221661c23c1103e5bb5dc601a78f0f',
+  sha1: '29bba4493eddd5eb92c7264ff2ee1c5b1bf5338b',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
   batchArg: 1,
   readonly: false,
-  source: `local function digits(n)
-return string.format('%.0f', n)
+  source: `local written = {}
+local function digits(n)
+local text = written[n]
+if not text then
+text = string.format('%.0f', n)
+written[n] = text
 end
-local function seal(fields, prev, due, since)
-local hashed = { #prev, prev }
-for i = 1, 21 do
-local field = fields[i]
-hashed[2 * i + 1] = #field
-hashed[2 * i + 2] = field
+return text
 end
-local hash = redis.sha1hex(table.concat(hashed, ':'))
-fields[22] = prev
-fields[23] = hash
-fields[24] = digits(due)
-fields[25] = digits(since)
-return table.concat(fields, '\\n'), hash
+local lengths = {}
+local function prefixed(field)
+local length = lengths[#field]
+if not length then
+length = ':' .. #field .. ':'
+lengths[#field] = length
+end
+return length .. field
+end
+local function seal(f, prev, due, since)
+local p = prefixed
+local hash = redis.sha1hex(#prev .. ':' .. prev
+.. p(f[1]) .. p(f[2]) .. p(f[3]) .. p(f[4]) .. p(f[5]) .. p(f[6]) .. p(f[7])
+.. p(f[8]) .. p(f[9]) .. p(f[10]) .. p(f[11]) .. p(f[12]) .. p(f[13]) .. p(f[14])
+.. p(f[15]) .. p(f[16]) .. p(f[17]) .. p(f[18]) .. p(f[19]) .. p(f[20]) .. p(f[21]))
+return table.concat(f, '\\n') .. '\\n' .. prev .. '\\n' .. hash .. '\\n' .. digits(due) .. '\\n' .. digits(since), hash
 end
 local function field_of(text, n)
 local from = 1
@@ -1440,10 +1476,10 @@ local RESULTS_KEPT = 32
 local RESULTS_SPARE = 32
 local VALUES_MAX = 4000
 local function incarnation()
-local info = redis.call('INFO', 'server') .. redis.call('INFO', 'replication')
-local run = string.match(info, 'run_id:(%x+)')
-local replication = string.match(info, 'master_replid:(%x+)')
-return string.sub(run, 1, 16) .. string.sub(replication, 1, 16)
+local info = redis.call('INFO', 'server', 'replication')
+local run = string.find(info, 'run_id:', 1, true)
+local replication = string.find(info, 'master_replid:', 1, true)
+return string.sub(info, run + 7, run + 22) .. string.sub(info, replication + 14, replication + 29)
 end
 local function parse_core(text)
 local epoch, life, seq, head, at, available, reserved, limit, status, due, since, open, acked, floor, agenda, memory, clock =
