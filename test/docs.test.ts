@@ -1,0 +1,198 @@
+/**
+ * What the documentation says is tried. Blocks that begin with ```ts run are, page by page, one program: it must have no type error and
+ * run against real servers, and each `console.log(…) // → text` must print that text.
+ *
+ *   npx vitest run test/docs.test.ts --update     writes docs/reference/mutants.md
+ */
+import { execFile } from 'node:child_process'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { build } from 'esbuild'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { HARMLESS, MUTANTS } from '../sim/mutants.js'
+import { freshDatabase, freshRedis } from './servers.js'
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+/** Below node_modules, so that what samples import is found from there. */
+const FOLDER = join(ROOT, `node_modules/.cache/holdfast/samples-${process.pid}`)
+
+const run = promisify(execFile)
+
+interface Page {
+  /** From the root: `docs/README.md`. */
+  readonly path: string
+  readonly text: string
+}
+
+interface Sample {
+  readonly path: string
+  readonly program: string
+  readonly prints: readonly string[]
+  readonly source: string
+  readonly outfile: string
+}
+
+const pages = ['README.md', ...markdownUnder('docs')].map(
+  (path): Page => ({ path, text: readFileSync(join(ROOT, path), 'utf8') }),
+)
+const samples = pages.flatMap(sampleOf)
+
+function markdownUnder(folder: string): string[] {
+  const names = readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+  return names.filter((name) => name.endsWith('.md')).map((name) => `${folder}/${name}`)
+}
+
+function sampleOf({ path, text }: Page): Sample[] {
+  const blocks = [...text.matchAll(/^```ts run\n(.*?)^```$/gms)].map(([, code]) => code as string)
+  if (blocks.length === 0) return []
+  const program = blocks.join('\n')
+  const name = path.replaceAll('/', '-').replace(/\.md$/, '')
+  return [
+    {
+      path,
+      program,
+      prints: [...program.matchAll(/\/\/ → (.*)$/gm)].map(([, printed]) => printed as string),
+      source: join(FOLDER, `${name}.ts`),
+      outfile: join(FOLDER, `${name}.mjs`),
+    },
+  ]
+}
+
+/** Where links lead, with their anchors. */
+function linksOf(text: string): string[] {
+  const prose = text.replaceAll(/^```.*?^```$/gms, '').replaceAll(/`[^`\n]*`/g, '')
+  return [...prose.matchAll(/\]\(([^)\s]+)\)/g)].map(([, target]) => target as string)
+}
+
+/** As GitHub makes them of headings. */
+function anchorsOf(text: string): string[] {
+  return [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading]) =>
+    (heading as string)
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+      .replaceAll(' ', '-'),
+  )
+}
+
+function brokenLinks({ path, text }: Page): string[] {
+  return linksOf(text).filter((target) => {
+    if (/^https?:/.test(target)) return false
+    const [file, anchor] = target.split('#') as [string, string | undefined]
+    const full = join(ROOT, dirname(path), file)
+    if (!existsSync(full)) return true
+    return anchor !== undefined && !anchorsOf(file === '' ? text : readFileSync(full, 'utf8')).includes(anchor)
+  })
+}
+
+const FILE = /`((?:packages|sim|bench|test|scripts|docs|src|lua|sql)\/[\w./-]+\.(?:ts|mjs|lua|sql|md))/g
+
+/** Files that the text names, from the root or from the library's folder. */
+function missingFiles({ text }: Page): string[] {
+  const named = [...text.matchAll(FILE)].map(([, file]) => file as string)
+  return named.filter((file) => ![ROOT, join(ROOT, 'packages/holdfast')].some((base) => existsSync(join(base, file))))
+}
+
+function mutantsPage(): string {
+  const cell = (text: string) => text.replaceAll('|', '\\|')
+  const files = (patches: readonly { file: string }[]) =>
+    [...new Set(patches.map(({ file }) => `\`${file}\``))].join(', ')
+  return [
+    '# Mutants of the simulator',
+    '',
+    'Written from `sim/mutants.ts`; a test keeps the two in step.',
+    '',
+    'Each row leaves a rule out, by a patch of the sources that nothing but this test uses. `npm test` shows that',
+    '[the simulator](../operating/simulator.md) finds each within the stated number of schedules, beginning with seed 1.',
+    '',
+    '| rule that is left out | what goes wrong | patched | found within |',
+    '|---|---|---|---|',
+    ...MUTANTS.map(
+      ({ rule, without, patches, within }) =>
+        `| ${cell(rule)} | ${cell(without)} | ${files(patches)} | ${within.toLocaleString('en')} |`,
+    ),
+    '',
+    '## Left out without harm',
+    '',
+    'These are there for speed. Without them every schedule must pass all the same.',
+    '',
+    '| what is left out | patched |',
+    '|---|---|',
+    ...HARMLESS.map(({ rule, patches }) => `| ${cell(rule)} | ${files(patches)} |`),
+    '',
+  ].join('\n')
+}
+
+describe('the documentation', () => {
+  it.each(pages.map((page) => [page.path, page] as const))('%s links to what is there', (_, page) => {
+    expect(brokenLinks(page)).toEqual([])
+  })
+
+  it.each(pages.map((page) => [page.path, page] as const))('%s names files that are there', (_, page) => {
+    expect(missingFiles(page)).toEqual([])
+  })
+
+  it('lists every page in its index', () => {
+    const index = pages.find(({ path }) => path === 'docs/README.md') as Page
+    const listed = linksOf(index.text).map((target) => `docs/${target}`)
+    const others = pages.map(({ path }) => path).filter((path) => path.startsWith('docs/') && path !== index.path)
+    expect(listed.sort()).toEqual(others.sort())
+  })
+
+  it('names mutants that there are, and every one of them', () => {
+    const protocol = pages.find(({ path }) => path === 'docs/concepts/protocol.md') as Page
+    const lists = [...protocol.text.matchAll(/\bmutants? ((?:\*[^*]+\*(?:, )?)+)/g)].map(([, list]) => list as string)
+    const named = lists.flatMap((list) => [...list.matchAll(/\*([^*]+)\*/g)].map(([, rule]) => rule))
+    expect(named.sort()).toEqual(MUTANTS.map(({ rule }) => rule).sort())
+  })
+
+  it('has the table of mutants that sim/mutants.ts has', async () => {
+    await expect(mutantsPage()).toMatchFileSnapshot(join(ROOT, 'docs/reference/mutants.md'))
+  })
+
+  it('would notice a broken link, a lost anchor and a lost file', () => {
+    const text = '# A page\n[a](gone.md) [b](#a-page) [c](#b-page) `sim/gone.ts` `sim/main.ts`'
+    expect(brokenLinks({ path: 'docs/README.md', text })).toEqual(['gone.md', '#b-page'])
+    expect(missingFiles({ path: 'docs/README.md', text })).toEqual(['sim/gone.ts'])
+  })
+})
+
+describe('the samples', () => {
+  beforeAll(() => {
+    mkdirSync(FOLDER, { recursive: true })
+    for (const { source, program } of samples) writeFileSync(source, program)
+  })
+  afterAll(() => rmSync(FOLDER, { recursive: true, force: true }))
+
+  it('stand on the pages that a newcomer reads', () => {
+    expect(samples.map(({ path }) => path)).toEqual(['README.md', 'docs/guides/getting-started.md'])
+    for (const { prints } of samples) expect(prints.length).toBeGreaterThan(0)
+  })
+
+  it('have no type errors', async () => {
+    const config = join(FOLDER, 'tsconfig.json')
+    const base = relative(FOLDER, join(ROOT, 'tsconfig.tests.json'))
+    writeFileSync(config, JSON.stringify({ extends: base, include: ['*.ts'] }))
+    const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
+    const { stdout } = await run(process.execPath, [tsc, '-p', config]).catch((error) => error as { stdout: string })
+    expect(stdout).toBe('')
+  })
+
+  it.each(samples.map((sample) => [sample.path, sample] as const))('of %s do what they say', async (_, sample) => {
+    await build({
+      entryPoints: [sample.source],
+      outfile: sample.outfile,
+      bundle: true,
+      platform: 'node',
+      format: 'esm',
+      target: 'node20',
+      alias: { holdfast: join(ROOT, 'packages/holdfast/src/index.ts') },
+      external: ['ioredis', 'pg'],
+      logLevel: 'error',
+    })
+    const env = { ...process.env, REDIS_URL: await freshRedis(), DATABASE_URL: await freshDatabase() }
+    const { stdout } = await run(process.execPath, [sample.outfile], { env, timeout: 20_000 })
+    expect(stdout.trimEnd().split('\n')).toEqual(sample.prints)
+  })
+})
