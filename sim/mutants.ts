@@ -190,6 +190,12 @@ export const MUTANTS: readonly Mutant[] = [
     within: 200,
   },
   {
+    rule: 'a "no" waits until no call without an answer can be decided any more',
+    without: 'refused, and then a copy of the same call arrives late and is committed',
+    patches: [{ file: `${ENGINE}/confirmer.ts`, find: 'if (waitMs <= 0) attempt', replace: 'attempt' }],
+    within: 1_500,
+  },
+  {
     rule: 'deadline',
     without: 'a paused attempt wakes up and is committed after its retry was refused',
     patches: [{ file: LUA, find: 'if latest > c.deadline then', replace: 'if false then' }],

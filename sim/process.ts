@@ -15,6 +15,7 @@ const TIMEOUT_MS = 800
 const OPTIONS: Partial<EngineOptions> = {
   timeoutMs: 3_000,
   decideBatchMax: 8,
+  decideWithinMs: 1_000,
   appendBatchMax: 12,
   loadsMax: 4,
   leaseMs: 300,

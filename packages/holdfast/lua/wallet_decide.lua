@@ -16,9 +16,10 @@
 --                {'conflict', epoch, seq, head} · {'seen'} (the result is gone from here; the journal has it) · {'late', clock}
 --                {'more'} · {'facts'} · {'touched', due, epoch, seq} · {'full'} · {'unmarked'} · {'untrusted'} · {'error', text}
 --
--- Running it twice is safe: the key of a command finds the first run's result.
+-- Running it twice is safe: the key of a command finds the first run's result. It is not resent all the same: whoever tells a caller
+-- "no" must know that no copy is still under way that could be decided otherwise.
 -- @keys 2+
--- @resend safe
+-- @resend never
 -- @batch 64
 -- @include wallet/entry
 -- @include wallet/state

@@ -23,6 +23,11 @@ export class Attempt {
   /** Decided so many times before: from the first repetition on, the journal is asked first whether the key is in it. */
   tries: number
   settled = false
+  /**
+   * Until then (the engine's clock) a call of it that got no answer may still be decided. A "no" before that could be followed by a
+   * yes that nobody hears.
+   */
+  unansweredUntil = 0
   /** How far the wallet's own time is ahead of Redis's clock, if it turned out to be. */
   aheadMs = 0
   /** A refund: the journal did not have what it is for. */

@@ -1,14 +1,18 @@
 import { type Clock, jitteredMs } from './clock.js'
 
+/** What fails within this time of the first failure failed for the same reason. */
+const DOUBT_MS = 20
+
 /**
- * Whether something we depend on is there. One failure opens it (the layer below has tried several times by then); while it is open
- * nobody waits for what won't come; a probe closes it again.
+ * Whether something we depend on is there. A failure that is not followed by a success opens it: one lost connection takes many
+ * calls with it at once, and says little. While it is open nobody waits for what won't come; a probe closes it again.
  */
 export class Circuit {
   readonly #clock: Clock
   readonly #probe: () => Promise<unknown>
   readonly #onChange: (open: boolean) => void
   #open = false
+  #doubtedAt: number | undefined
   #tries = 0
   #cancel: (() => void) | undefined
   #closed = false
@@ -25,6 +29,8 @@ export class Circuit {
 
   failed(): void {
     if (this.#open || this.#closed) return
+    this.#doubtedAt ??= this.#clock.now()
+    if (this.#clock.now() - this.#doubtedAt < DOUBT_MS) return
     this.#open = true
     this.#tries = 0
     this.#onChange(true)
@@ -32,6 +38,7 @@ export class Circuit {
   }
 
   worked(): void {
+    this.#doubtedAt = undefined
     if (!this.#open) return
     this.#open = false
     this.#cancel?.()

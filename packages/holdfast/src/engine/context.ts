@@ -17,6 +17,8 @@ export interface EngineOptions {
   readonly aheadMaxMs: number
   /** Commands a script call. */
   readonly decideBatchMax: number
+  /** A call is decided within this time or not at all: as long as one waits for its answer. */
+  readonly decideWithinMs: number
   /** Script calls under way for one group of wallets. */
   readonly decideCallsMax: number
   readonly appendBatchMax: number
@@ -43,6 +45,7 @@ export const DEFAULT_OPTIONS: EngineOptions = {
   timeoutMs: 10_000,
   aheadMaxMs: 60_000,
   decideBatchMax: 32,
+  decideWithinMs: 2_000,
   decideCallsMax: 2,
   appendBatchMax: 1_000,
   appendLanes: 2,
@@ -57,6 +60,9 @@ export const DEFAULT_OPTIONS: EngineOptions = {
   checkpointAfter: 1_000,
   lanesMax: 50_000,
 }
+
+/** By how much Redis's or Postgres's clock may be set back without a deadline being missed. */
+export const CLOCK_SLACK_MS = 250
 
 /** What the parts of the engine share. */
 export interface Context {

@@ -1,8 +1,9 @@
 import { HoldfastError } from '../errors/index.js'
+import { RedisUnavailable } from '../redis/index.js'
 import type { Answer, PendingRun } from '../sequencer/index.js'
 import type { Attempt } from './attempt.js'
 import type { Confirmer } from './confirmer.js'
-import type { Context } from './context.js'
+import { CLOCK_SLACK_MS, type Context } from './context.js'
 import type { Finder } from './finder.js'
 import type { Item, Lane, Waiter } from './lane.js'
 import type { Loader } from './loader.js'
@@ -86,7 +87,7 @@ export class Decider {
         wallet = lanes.push(attempt.lane) - 1
         indexes.set(attempt.lane, wallet)
       }
-      const deadline = Math.floor(attempt.deadline + behind + attempt.aheadMs)
+      const deadline = Math.floor(this.#callEnds(attempt) + behind)
       return { wallet, command: attempt.command, deadline, memory: attempt.memory }
     })
     const circuit = this.#context.redisAt((lanes[0] as Lane).place)
@@ -98,11 +99,20 @@ export class Decider {
     } catch (error) {
       circuit.failed()
       this.#context.telemetry.log?.('warn', 'decide_failed', { commands: attempts.length, reason: String(error) })
-      for (const attempt of attempts) this.#context.again(attempt)
+      const ran = !(error instanceof RedisUnavailable) || error.outcome === 'unknown'
+      for (const attempt of attempts) {
+        if (ran) attempt.unansweredUntil = Math.max(attempt.unansweredUntil, this.#callEnds(attempt) + CLOCK_SLACK_MS)
+        this.#context.again(attempt)
+      }
     } finally {
       group.calls -= 1
       this.#schedule(group)
     }
+  }
+
+  /** After this (the engine's clock) a call made now is not decided any more. */
+  #callEnds({ deadline, aheadMs }: Attempt): number {
+    return Math.min(deadline, this.#context.clock.now() + this.#context.options.decideWithinMs) + aheadMs
   }
 
   #receive(

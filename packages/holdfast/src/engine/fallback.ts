@@ -5,7 +5,7 @@ import type { Rest, Touch } from '../sequencer/index.js'
 import type { Attempt } from './attempt.js'
 import { jitteredMs, sleep } from './clock.js'
 import type { Confirmer } from './confirmer.js'
-import type { Context } from './context.js'
+import { CLOCK_SLACK_MS, type Context } from './context.js'
 import type { Lane } from './lane.js'
 
 const GROUP_MAX = 256
@@ -57,7 +57,11 @@ export class Fallback {
         this.#context.telemetry.log?.('warn', 'postgres_path_failed', { reason: String(error) })
         await sleep(this.#context.clock, 20 + jitteredMs(this.#context.clock, failures, 20, 1_000))
         failures += 1
-        for (const attempt of group) this.#context.again(attempt)
+        for (const attempt of group) {
+          const ends = Math.min(attempt.deadline, this.#context.clock.now() + this.#context.options.decideWithinMs)
+          attempt.unansweredUntil = Math.max(attempt.unansweredUntil, ends + CLOCK_SLACK_MS)
+          this.#context.again(attempt)
+        }
       }
     }
     // In the same turn as the last look into the queue: who comes a moment later must find that nobody works on it.
@@ -125,7 +129,8 @@ export class Fallback {
     const serverNow = Math.floor(this.#context.postgresNow())
     const now = Math.floor(Math.min(serverNow, clock.now() + this.#context.options.aheadMaxMs))
     const { entries, outcome } = decide(state, attempt.command, now)
-    const deadline = Math.floor(serverNow + attempt.deadline - clock.now())
+    const within = Math.min(attempt.deadline - clock.now(), this.#context.options.decideWithinMs)
+    const deadline = Math.floor(serverNow + within)
     for (const entry of entries) filed.push({ ref, entry, deadline })
     if (outcome.type === 'more') return void lane.fallback.unshift(attempt)
     if (outcome.type === 'facts') {

@@ -23,7 +23,7 @@ export const walletDecide: Script = {
   name: 'wallet_decide',
   sha1: '17438b6dfcb8367e3d394cee4b31250cc6604c02',
   keys: { min: 2, variable: true },
-  resend: 'safe',
+  resend: 'never',
   batchMax: 64,
   batchArg: 1,
   readonly: false,
