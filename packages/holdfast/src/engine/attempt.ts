@@ -62,8 +62,10 @@ export class Attempt {
 
   /** An entry that the journal has under this attempt's key: the answer of the first time, or a conflict. */
   recall(entry: Entry): void {
-    const { params, hold } = this.command
-    if (entry.params === params && entry.hold === hold) return this.accept(entry, true, 'ledger')
+    const { kind, params, hold } = this.command
+    // A refund's hold follows from the charge that `params` name, and is not known before that is read.
+    const same = entry.params === params && (kind === 'refund' || entry.hold === hold)
+    if (same) return this.accept(entry, true, 'ledger')
     this.refuse(new HoldfastError('idempotency_conflict', undefined, { expected: entry.params, got: params }))
   }
 }

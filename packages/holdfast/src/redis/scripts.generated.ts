@@ -21,7 +21,7 @@ return names
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: '17438b6dfcb8367e3d394cee4b31250cc6604c02',
+  sha1: '04a8a14fa459b001daf042f19c19573e06da4fc8',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -549,7 +549,7 @@ local text = entry_text(w, seq)
 if not text then
 return { 'seen' }
 end
-if field_of(text, 20) ~= c.params or field_of(text, 11) ~= c.hold then
+if field_of(text, 20) ~= c.params or (c.kind ~= 'refund' and field_of(text, 11) ~= c.hold) then
 return { 'conflict', field_of(text, 1), digits(seq), field_of(text, 23) }
 end
 return { 'replay', digits(seq), text }

@@ -42,6 +42,17 @@ onBothPaths((path) => {
     expect(await hold.capture(30, { key: 'c3' })).toMatchObject({ reserved: 0, hold: { captured: 60, left: 0 } })
   })
 
+  it('gives the first answer to a marked retry of what came out of a hold', async () => {
+    const wallet = await path.wallet(100)
+    const hold = await wallet.hold(60, { key: 'call', ttl: HOUR })
+    const { entry } = await hold.capture(20, { key: 'c' })
+    const first = await wallet.refund(entry.seq, 5, { key: 'r' })
+    expect(await wallet.refund(entry.seq, 5, { key: 'r', retry: true })).toEqual({ ...first, replayed: true })
+    expect(await refusal(wallet.refund(entry.seq, 6, { key: 'r', retry: true }))).toMatchObject({
+      code: 'idempotency_conflict',
+    })
+  })
+
   it('gives back a settle and the captures of a closed hold', async () => {
     const wallet = await path.wallet(100)
     const hold = await wallet.hold(60, { key: 'call', ttl: HOUR })
