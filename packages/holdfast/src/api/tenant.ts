@@ -46,12 +46,17 @@ export async function perform(
       ? durability
       : check.oneOf('durability', options.durability, ['ledger', 'memory'] as const)
   const full = command({
-    ...asked,
+    kind: asked.kind,
     key: check.key(options.key),
+    hold: asked.hold,
+    amount: asked.amount,
+    ttlMs: asked.ttlMs,
+    beyond: asked.beyond,
+    of: asked.of,
     metadata: check.metadata(options.metadata),
-    ...(options.counter !== undefined && { counter: check.text('counter', options.counter) }),
+    counter: options.counter === undefined ? undefined : check.text('counter', options.counter),
   })
-  return engine.submit(keys.place(keys.ref(walletId)), full, {
+  return engine.submit(keys.of(walletId), full, {
     memory: chosen === 'memory',
     timeoutMs: check.timeoutMs(options.timeout),
     signal: check.signal(options.signal),

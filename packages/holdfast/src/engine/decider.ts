@@ -1,5 +1,4 @@
 import { HoldfastError } from '../errors/index.js'
-import { RedisUnavailable } from '../redis/index.js'
 import type { Answer, PendingRun } from '../sequencer/index.js'
 import type { Attempt } from './attempt.js'
 import type { Confirmer } from './confirmer.js'
@@ -99,7 +98,7 @@ export class Decider {
     } catch (error) {
       circuit.failed()
       this.#context.telemetry.log?.('warn', 'decide_failed', { commands: attempts.length, reason: String(error) })
-      const ran = !(error instanceof RedisUnavailable) || error.outcome === 'unknown'
+      const ran = !(error instanceof HoldfastError) || error.outcome !== 'not_executed'
       for (const attempt of attempts) {
         if (ran) attempt.unansweredUntil = Math.max(attempt.unansweredUntil, this.#callEnds(attempt) + CLOCK_SLACK_MS)
         this.#context.again(attempt)

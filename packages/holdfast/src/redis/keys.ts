@@ -42,8 +42,8 @@ const TENANT = /^[a-z0-9_-]{1,64}$/
 const SECRET_BYTES_MIN = 16
 /** More than a Cluster has slots would put no two shards further apart. */
 const SHARDS_MAX = 16_384
-/** Refs remembered: an HMAC takes some 3 µs, a look into a map a thirtieth of that. About 2 MB when full. */
-const REFS_MAX = 10_000
+/** Places remembered: an HMAC takes some 3 µs and the keys as much again, a look into a map a fiftieth. About 5 MB when full. */
+const PLACES_MAX = 10_000
 
 export class Keys {
   readonly tenant: string
@@ -53,8 +53,8 @@ export class Keys {
   readonly #database: string
   // Two generations instead of a list by use: found in the older one moves to the younger, and when the younger is full
   // the older is dropped. As good as LRU here, without work on every hit.
-  #younger = new Map<string, string>()
-  #older = new Map<string, string>()
+  #younger = new Map<string, Place>()
+  #older = new Map<string, Place>()
 
   constructor({ tenant, secret, shards }: KeysOptions) {
     if (!TENANT.test(tenant)) {
@@ -76,17 +76,22 @@ export class Keys {
     this.#prefixes = Array.from({ length: shards }, (_, shard) => `hf:${tenant}:{${shard}}:`)
   }
 
-  /** What stands for a wallet wherever its id must not: 32 hex characters. */
-  ref(walletId: string): string {
+  /** Where a wallet is, by its id. */
+  of(walletId: string): Place {
     const known = this.#younger.get(walletId)
     if (known !== undefined) return known
-    const ref = this.#older.get(walletId) ?? this.#hmac(walletId)
-    if (this.#younger.size >= REFS_MAX / 2) {
+    const place = this.#older.get(walletId) ?? this.place(this.#hmac(walletId))
+    if (this.#younger.size >= PLACES_MAX / 2) {
       this.#older = this.#younger
       this.#younger = new Map()
     }
-    this.#younger.set(walletId, ref)
-    return ref
+    this.#younger.set(walletId, place)
+    return place
+  }
+
+  /** What stands for a wallet wherever its id must not: 32 hex characters. */
+  ref(walletId: string): string {
+    return this.of(walletId).ref
   }
 
   /** From the ref's first 32 bits. */
