@@ -8,11 +8,12 @@ local function reject(code, ...)
   return nil, { 'no', code, ... }
 end
 
--- The sum is bounded, not only its parts: so what is reserved always fits when it comes back, and no expiry can overflow.
+-- The sum is bounded, not only its parts: so what is reserved always fits when it comes back, and no expiry can overflow. So is the
+-- change itself: a settle that gives back both what is left and what was captured beyond the hold can pass 2^53, and be rounded.
 local function move(w, change)
   local reserved = w.reserved + change.reserved
   local hold = change.hold
-  if w.available + change.available + reserved > MAX_AMOUNT or reserved > MAX_AMOUNT
+  if change.available > MAX_AMOUNT or w.available + change.available + reserved > MAX_AMOUNT or reserved > MAX_AMOUNT
     or (hold and (hold.amount > MAX_AMOUNT or hold.captured > MAX_AMOUNT)) then
     return reject('invalid_amount', 'available', digits(w.available), 'reserved', digits(w.reserved))
   end

@@ -184,10 +184,14 @@ function spend(state: WalletState, change: Change): Verdict {
   return move(state, change)
 }
 
-/** The sum is bounded, not only its parts: so what is reserved always fits when it comes back, and no expiry can overflow. */
+/**
+ * The sum is bounded, not only its parts: so what is reserved always fits when it comes back, and no expiry can overflow. So is the
+ * change itself: a settle that gives back both what is left and what was captured beyond the hold can pass 2^53, and be rounded.
+ */
 function move(state: WalletState, change: Change): Verdict {
   const reserved = state.reserved + change.reserved
   const fits =
+    change.available <= MAX_AMOUNT &&
     state.available + change.available + reserved <= MAX_AMOUNT &&
     reserved <= MAX_AMOUNT &&
     (!change.hold || (change.hold.amount <= MAX_AMOUNT && change.hold.captured <= MAX_AMOUNT))

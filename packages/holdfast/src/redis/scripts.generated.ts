@@ -21,7 +21,7 @@ return names
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: '04a8a14fa459b001daf042f19c19573e06da4fc8',
+  sha1: 'a316312297eab62c1d6f5bd923cfb591981dda6b',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -243,7 +243,7 @@ end
 local function move(w, change)
 local reserved = w.reserved + change.reserved
 local hold = change.hold
-if w.available + change.available + reserved > MAX_AMOUNT or reserved > MAX_AMOUNT
+if change.available > MAX_AMOUNT or w.available + change.available + reserved > MAX_AMOUNT or reserved > MAX_AMOUNT
 or (hold and (hold.amount > MAX_AMOUNT or hold.captured > MAX_AMOUNT)) then
 return reject('invalid_amount', 'available', digits(w.available), 'reserved', digits(w.reserved))
 end
@@ -633,7 +633,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: '1cf86a90b97210b7c0b59846f902c677bab47603',
+  sha1: '887b79f8d47ba8788faa567bd7aeef6200fc99e2',
   keys: { min: 3, variable: false },
   resend: 'never',
   batchMax: null,
@@ -855,7 +855,7 @@ end
 local function move(w, change)
 local reserved = w.reserved + change.reserved
 local hold = change.hold
-if w.available + change.available + reserved > MAX_AMOUNT or reserved > MAX_AMOUNT
+if change.available > MAX_AMOUNT or w.available + change.available + reserved > MAX_AMOUNT or reserved > MAX_AMOUNT
 or (hold and (hold.amount > MAX_AMOUNT or hold.captured > MAX_AMOUNT)) then
 return reject('invalid_amount', 'available', digits(w.available), 'reserved', digits(w.reserved))
 end
@@ -1430,7 +1430,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: '29bba4493eddd5eb92c7264ff2ee1c5b1bf5338b',
+  sha1: 'bfb37a959d121c22382dd93b6b75172b436defca',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -1652,7 +1652,7 @@ end
 local function move(w, change)
 local reserved = w.reserved + change.reserved
 local hold = change.hold
-if w.available + change.available + reserved > MAX_AMOUNT or reserved > MAX_AMOUNT
+if change.available > MAX_AMOUNT or w.available + change.available + reserved > MAX_AMOUNT or reserved > MAX_AMOUNT
 or (hold and (hold.amount > MAX_AMOUNT or hold.captured > MAX_AMOUNT)) then
 return reject('invalid_amount', 'available', digits(w.available), 'reserved', digits(w.reserved))
 end

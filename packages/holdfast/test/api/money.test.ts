@@ -53,6 +53,18 @@ onBothPaths((path) => {
     expect((await wallet.entries())[0]?.metadata).toEqual(metadata)
   })
 
+  it('creates nothing by rounding: a settle that would give back more than 2^53 at once is refused', async () => {
+    const max = Number.MAX_SAFE_INTEGER
+    const wallet = await path.wallet(0, { creditLimit: max })
+    const hold = await wallet.hold(1, { key: 'h', ttl: 3_600_000 })
+    await hold.capture(max - 1, { key: 'c', beyond: 'available' })
+    await wallet.credit(max - 10, { key: 'in' })
+    await hold.extend({ key: 'e', amount: max - 10 })
+    expect(await refusal(hold.settle(0, { key: 's' }))).toMatchObject({ code: 'invalid_amount' })
+    // What is left alone comes back: every number of it is exact.
+    expect(await hold.settle(max - 1, { key: 's' })).toMatchObject({ available: -9, reserved: 0 })
+  })
+
   it('pages through the journal', async () => {
     const wallet = await path.wallet()
     for (let i = 1; i <= 5; i += 1) await wallet.credit(i, { key: path.key() })
