@@ -3,7 +3,7 @@ import type { Entry, EntryKind } from './types.js'
 
 /**
  * An entry as text: 25 fields in a fixed order, one a line. No field can hold a line break: keys, ids and counters have no control
- * characters, metadata is JSON text. Lua writes the same text (`lua/wallet/entry.lua`), and it is what Redis keeps and returns.
+ * characters, metadata is JSON text. Lua writes it (`lua/wallet/entry.lua`); it is what Redis keeps and returns.
  *
  *     1 epoch      2 seq         3 kind          4 key           5 at
  *     6 amount     7 available±  8 reserved±     9 available    10 reserved
@@ -14,10 +14,6 @@ import type { Entry, EntryKind } from './types.js'
  * The hash covers prev and fields 1 to 21, each with its length in bytes before it: `40:<prev>:10:1000000001:1:1:6:credit:…`.
  */
 const FIELDS = 25
-
-export function packEntry(entry: Entry): string {
-  return [...hashedFields(entry), entry.prev, entry.hash, entry.due, entry.since].join('\n')
-}
 
 export function unpackEntry(text: string): Entry {
   const field = text.split('\n')
