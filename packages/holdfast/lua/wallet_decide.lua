@@ -156,8 +156,8 @@ for i = 1, command_count do
   -- A command that stumbles takes its wallet's part of the batch with it, and nobody else's: nothing is written before the end.
   local fine, answer = pcall(attempt, c)
   if not fine then
+    distrust[c.wallet] = { 'untrusted', 'error', digits(wallets[c.wallet].epoch) }
     wallets[c.wallet] = nil
-    distrust[c.wallet] = { 'untrusted', 'error', '0' }
     answer = { 'error', tostring(answer) }
   end
   answers[i] = answer

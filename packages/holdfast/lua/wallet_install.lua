@@ -24,8 +24,7 @@ if clock > tonumber(ARGV[3]) then
 end
 
 local epoch = tonumber(ARGV[5])
-local old = redis.call('HGET', KEYS[2], 'core')
-old = old and parse_core(old)
+local old = read_core(KEYS[2])
 if old and old.epoch >= epoch then
   return { 'newer', digits(old.epoch) }
 end

@@ -12,8 +12,7 @@
 
 local PENDING_MAX = 4096
 
-local text = redis.call('HGET', KEYS[1], 'core')
-local w = text and parse_core(text)
+local w, text = read_core(KEYS[1])
 local why = 'trusted'
 if not w then
   why = 'missing'
@@ -31,7 +30,7 @@ if why ~= 'trusted' and ARGV[3] ~= '0' then
   end
 end
 
-local reply = { why, digits(w and w.epoch or 0), lease, text or '' }
+local reply = { why, digits(w and w.epoch or 0), lease, w and text or '' }
 if not w then
   return reply
 end

@@ -6,6 +6,7 @@
 --       4 after how long somebody should look after a pending entry, ms   5 after how long an idle wallet leaves, ms
 --       then for each wallet: name on the agenda, epoch of the next, acknowledged seq
 -- Returns { server's clock, a reply for each wallet … }: {epoch, acked, entry, …} · {'gone'} (not here, or not to be trusted) · {'left'}
+--         {'broken'}: its state can't be worked with; it stays as it is, and on the agenda
 -- @keys 2+
 -- @resend safe
 -- @batch 64
@@ -57,6 +58,7 @@ end
 
 local reply = { digits(clock) }
 for i = 1, #KEYS - 1 do
-  reply[#reply + 1] = tend(i)
+  local fine, answer = pcall(tend, i)
+  reply[#reply + 1] = fine and answer or { 'broken' }
 end
 return reply

@@ -11,7 +11,7 @@
 --
 -- One HMGET reads what a batch needs of a wallet, one HSET writes what it changed: every redis.call costs about 2 µs.
 
-local CORE = '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$'
+local CORE = '^(%d+) (%x+) (%d+) (%x+) (%d+) (%-?%d+) (%d+) (%d+) (%l+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ([01]) (%d+)$'
 
 local CLOSES_HOLD = { settle = true, release = true, expire = true }
 
@@ -45,6 +45,15 @@ local function parse_core(text)
   }
 end
 
+-- The core as it stands under a key that may be anything; nil: nothing to be read.
+local function read_core(key)
+  local text = redis.pcall('HGET', key, 'core')
+  if type(text) ~= 'string' then
+    return nil, ''
+  end
+  return parse_core(text), text
+end
+
 local function format_core(w)
   return table.concat({
     digits(w.epoch), w.life, digits(w.seq), w.head, digits(w.at), digits(w.available), digits(w.reserved), digits(w.limit),
@@ -53,9 +62,10 @@ local function format_core(w)
   }, ' ')
 end
 
--- Reads a wallet with the extra fields that the batch will ask for. Returns the wallet, or nil and why it can't be trusted.
+-- Reads a wallet with the extra fields that the batch will ask for. Returns the wallet, or nil and why it can't be trusted. A key that
+-- somebody has put something else under is as good as missing: one such wallet must not fail the others of its batch.
 local function read_wallet(key, fields, life, epoch_min)
-  local values = redis.call('HMGET', key, 'core', unpack(fields))
+  local values = redis.pcall('HMGET', key, 'core', unpack(fields))
   local w = values[1] and parse_core(values[1])
   if not w then
     return nil, 'missing', 0

@@ -204,7 +204,7 @@ export class Decider {
       }
       case 'error':
         telemetry.log?.('error', 'decide_error', { kind: attempt.command.kind, reason: answer.message })
-        attempt.lane.distrust(Math.max(attempt.lane.epoch, attempt.lane.epochMin) + 1)
+        attempt.lane.distrust(answer.epoch + 1)
         return this.#context.again(attempt)
     }
     this.#context.again(attempt)

@@ -82,7 +82,9 @@ export class Sweeper {
     const fresh: Item[] = []
     for (const [index, lane] of lanes.entries()) {
       const run = runs[index]
-      if (run) fresh.push(...lane.learn(run))
+      // A command that meets the same has the wallet loaded anew.
+      if (run === 'broken') this.#parts.touch(lane.place).catch(() => {})
+      else if (run) fresh.push(...lane.learn(run))
     }
     if (fresh.length > 0) {
       this.#context.telemetry.count?.('holdfast_recoveries_total', { what: 'help' }, fresh.length)

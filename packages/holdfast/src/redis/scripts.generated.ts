@@ -21,7 +21,7 @@ return names
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: 'a316312297eab62c1d6f5bd923cfb591981dda6b',
+  sha1: '44c806064675ade68cf6ca08f1f9d560b666f9b0',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -61,7 +61,7 @@ end
 local to = string.find(text, '\\n', from, true)
 return string.sub(text, from, to and to - 1 or -1)
 end
-local CORE = '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$'
+local CORE = '^(%d+) (%x+) (%d+) (%x+) (%d+) (%-?%d+) (%d+) (%d+) (%l+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ([01]) (%d+)$'
 local CLOSES_HOLD = { settle = true, release = true, expire = true }
 local RESULTS_KEPT = 32
 local RESULTS_SPARE = 32
@@ -85,6 +85,13 @@ due = tonumber(due), since = tonumber(since), open = tonumber(open),
 acked = tonumber(acked), floor = tonumber(floor), agenda = tonumber(agenda), memory = memory, clock = tonumber(clock),
 }
 end
+local function read_core(key)
+local text = redis.pcall('HGET', key, 'core')
+if type(text) ~= 'string' then
+return nil, ''
+end
+return parse_core(text), text
+end
 local function format_core(w)
 return table.concat({
 digits(w.epoch), w.life, digits(w.seq), w.head, digits(w.at), digits(w.available), digits(w.reserved), digits(w.limit),
@@ -93,7 +100,7 @@ digits(w.clock),
 }, ' ')
 end
 local function read_wallet(key, fields, life, epoch_min)
-local values = redis.call('HMGET', key, 'core', unpack(fields))
+local values = redis.pcall('HMGET', key, 'core', unpack(fields))
 local w = values[1] and parse_core(values[1])
 if not w then
 return nil, 'missing', 0
@@ -603,8 +610,8 @@ for i = 1, command_count do
 local c = commands[i]
 local fine, answer = pcall(attempt, c)
 if not fine then
+distrust[c.wallet] = { 'untrusted', 'error', digits(wallets[c.wallet].epoch) }
 wallets[c.wallet] = nil
-distrust[c.wallet] = { 'untrusted', 'error', '0' }
 answer = { 'error', tostring(answer) }
 end
 answers[i] = answer
@@ -633,7 +640,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: '887b79f8d47ba8788faa567bd7aeef6200fc99e2',
+  sha1: '3cafc936371cd57beb08b4492a4ce645897d8cdb',
   keys: { min: 3, variable: false },
   resend: 'never',
   batchMax: null,
@@ -673,7 +680,7 @@ end
 local to = string.find(text, '\\n', from, true)
 return string.sub(text, from, to and to - 1 or -1)
 end
-local CORE = '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$'
+local CORE = '^(%d+) (%x+) (%d+) (%x+) (%d+) (%-?%d+) (%d+) (%d+) (%l+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ([01]) (%d+)$'
 local CLOSES_HOLD = { settle = true, release = true, expire = true }
 local RESULTS_KEPT = 32
 local RESULTS_SPARE = 32
@@ -697,6 +704,13 @@ due = tonumber(due), since = tonumber(since), open = tonumber(open),
 acked = tonumber(acked), floor = tonumber(floor), agenda = tonumber(agenda), memory = memory, clock = tonumber(clock),
 }
 end
+local function read_core(key)
+local text = redis.pcall('HGET', key, 'core')
+if type(text) ~= 'string' then
+return nil, ''
+end
+return parse_core(text), text
+end
 local function format_core(w)
 return table.concat({
 digits(w.epoch), w.life, digits(w.seq), w.head, digits(w.at), digits(w.available), digits(w.reserved), digits(w.limit),
@@ -705,7 +719,7 @@ digits(w.clock),
 }, ' ')
 end
 local function read_wallet(key, fields, life, epoch_min)
-local values = redis.call('HMGET', key, 'core', unpack(fields))
+local values = redis.pcall('HMGET', key, 'core', unpack(fields))
 local w = values[1] and parse_core(values[1])
 if not w then
 return nil, 'missing', 0
@@ -1101,8 +1115,7 @@ if clock > tonumber(ARGV[3]) then
 return { 'late' }
 end
 local epoch = tonumber(ARGV[5])
-local old = redis.call('HGET', KEYS[2], 'core')
-old = old and parse_core(old)
+local old = read_core(KEYS[2])
 if old and old.epoch >= epoch then
 return { 'newer', digits(old.epoch) }
 end
@@ -1175,7 +1188,7 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: '4453fb174ca65e278d1a6bcc0c3f14c3c63be9c4',
+  sha1: '58d27f8f012890bad9d2e9075e7f573b97c92cec',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -1215,7 +1228,7 @@ end
 local to = string.find(text, '\\n', from, true)
 return string.sub(text, from, to and to - 1 or -1)
 end
-local CORE = '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$'
+local CORE = '^(%d+) (%x+) (%d+) (%x+) (%d+) (%-?%d+) (%d+) (%d+) (%l+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ([01]) (%d+)$'
 local CLOSES_HOLD = { settle = true, release = true, expire = true }
 local RESULTS_KEPT = 32
 local RESULTS_SPARE = 32
@@ -1239,6 +1252,13 @@ due = tonumber(due), since = tonumber(since), open = tonumber(open),
 acked = tonumber(acked), floor = tonumber(floor), agenda = tonumber(agenda), memory = memory, clock = tonumber(clock),
 }
 end
+local function read_core(key)
+local text = redis.pcall('HGET', key, 'core')
+if type(text) ~= 'string' then
+return nil, ''
+end
+return parse_core(text), text
+end
 local function format_core(w)
 return table.concat({
 digits(w.epoch), w.life, digits(w.seq), w.head, digits(w.at), digits(w.available), digits(w.reserved), digits(w.limit),
@@ -1247,7 +1267,7 @@ digits(w.clock),
 }, ' ')
 end
 local function read_wallet(key, fields, life, epoch_min)
-local values = redis.call('HMGET', key, 'core', unpack(fields))
+local values = redis.pcall('HMGET', key, 'core', unpack(fields))
 local w = values[1] and parse_core(values[1])
 if not w then
 return nil, 'missing', 0
@@ -1390,8 +1410,7 @@ redis.call('HDEL', w.key, unpack(gone))
 end
 end
 local PENDING_MAX = 4096
-local text = redis.call('HGET', KEYS[1], 'core')
-local w = text and parse_core(text)
+local w, text = read_core(KEYS[1])
 local why = 'trusted'
 if not w then
 why = 'missing'
@@ -1407,7 +1426,7 @@ if redis.call('SET', KEYS[2], ARGV[2], 'NX', 'PX', ARGV[3]) or redis.call('GET',
 lease = 'leased'
 end
 end
-local reply = { why, digits(w and w.epoch or 0), lease, text or '' }
+local reply = { why, digits(w and w.epoch or 0), lease, w and text or '' }
 if not w then
 return reply
 end
@@ -1430,7 +1449,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: 'bfb37a959d121c22382dd93b6b75172b436defca',
+  sha1: 'c8f0424526ce860ba4bc2d5a3b2322dfd77d9da6',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -1470,7 +1489,7 @@ end
 local to = string.find(text, '\\n', from, true)
 return string.sub(text, from, to and to - 1 or -1)
 end
-local CORE = '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$'
+local CORE = '^(%d+) (%x+) (%d+) (%x+) (%d+) (%-?%d+) (%d+) (%d+) (%l+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ([01]) (%d+)$'
 local CLOSES_HOLD = { settle = true, release = true, expire = true }
 local RESULTS_KEPT = 32
 local RESULTS_SPARE = 32
@@ -1494,6 +1513,13 @@ due = tonumber(due), since = tonumber(since), open = tonumber(open),
 acked = tonumber(acked), floor = tonumber(floor), agenda = tonumber(agenda), memory = memory, clock = tonumber(clock),
 }
 end
+local function read_core(key)
+local text = redis.pcall('HGET', key, 'core')
+if type(text) ~= 'string' then
+return nil, ''
+end
+return parse_core(text), text
+end
 local function format_core(w)
 return table.concat({
 digits(w.epoch), w.life, digits(w.seq), w.head, digits(w.at), digits(w.available), digits(w.reserved), digits(w.limit),
@@ -1502,7 +1528,7 @@ digits(w.clock),
 }, ' ')
 end
 local function read_wallet(key, fields, life, epoch_min)
-local values = redis.call('HMGET', key, 'core', unpack(fields))
+local values = redis.pcall('HMGET', key, 'core', unpack(fields))
 local w = values[1] and parse_core(values[1])
 if not w then
 return nil, 'missing', 0
@@ -1934,7 +1960,8 @@ return reply
 end
 local reply = { digits(clock) }
 for i = 1, #KEYS - 1 do
-reply[#reply + 1] = tend(i)
+local fine, answer = pcall(tend, i)
+reply[#reply + 1] = fine and answer or { 'broken' }
 end
 return reply
 `,

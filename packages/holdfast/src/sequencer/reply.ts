@@ -27,7 +27,7 @@ export type Answer =
   | { type: 'touched'; touch: Touch }
   | { type: 'untrusted'; why: Distrust; epoch: number }
   | { type: 'seen' | 'more' | 'facts' | 'full' | 'unmarked' }
-  | { type: 'error'; message: string }
+  | { type: 'error'; message: string; epoch: number }
 
 /** What is pending in a wallet, as far as the caller did not have it yet, and up to where Redis knows it to be in the journal. */
 export interface PendingRun {
@@ -70,7 +70,7 @@ export function readAnswer(reply: readonly string[], run: PendingRun | Answer): 
     case 'touched':
       return { type: 'touched', touch: { due: Number(rest[0]), epoch: Number(rest[1]), seq: Number(rest[2]) } }
     case 'error':
-      return { type: 'error', message: String(rest[0]) }
+      return { type: 'error', message: String(rest[0]), epoch: 'type' in run && 'epoch' in run ? run.epoch : 0 }
     case 'untrusted':
       return 'type' in run ? run : { type: 'untrusted', why: 'error', epoch: 0 }
     case 'seen':

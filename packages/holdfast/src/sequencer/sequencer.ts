@@ -160,11 +160,11 @@ export class Sequencer {
     return (await this.#runner.run(agendaClaim, [agendaKey], [most, takenMs])) as string[]
   }
 
-  /** Looks after wallets of one shard. For each: what is pending, or that it is not in Redis (any more). */
+  /** Looks after wallets of one shard. For each: what is pending, null when it is not in Redis (any more), or that it is broken. */
   async tend(
     agendaKey: string,
     wallets: readonly Omit<Knowledge, 'known' | 'epochMin'>[],
-  ): Promise<(PendingRun | null)[]> {
+  ): Promise<(PendingRun | 'broken' | null)[]> {
     const { aheadMaxMs, helpAfterMs, idleAfterMs, now } = this.#options
     const keys = [agendaKey]
     const args: (string | number)[] = [wallets.length, now(), aheadMaxMs, helpAfterMs, idleAfterMs]
@@ -175,6 +175,7 @@ export class Sequencer {
     const reply = (await this.#runner.run(walletTend, keys, args)) as [string, ...string[][]]
     return reply.slice(1).map((words) => {
       if (words[0] === 'gone' || words[0] === 'left') return null
+      if (words[0] === 'broken') return 'broken'
       return { epoch: Number(words[0]), acked: Number(words[1]), entries: readEntries(words as string[], 2) }
     })
   }
