@@ -8,7 +8,7 @@
 --       6    how many agendas
 --       then for each wallet   name on the agenda, number of its agenda, least epoch to trust, epoch of the next two, acknowledged seq, seq up to which the caller has entries
 --       then for each command  wallet (1…), kind, key, params, hold, amount, ttl, beyond, of, charge, facts, counter, metadata,
---                              deadline, durability
+--                              deadline, by how much the wallet's own time may be ahead of it, durability
 -- Returns { server's clock, a reply for each wallet …, a reply for each command … }
 --       wallet   {epoch, acked, entry, entry, …}: all pending entries that the caller does not have yet, oldest first
 --                {'untrusted', why, epoch}
@@ -26,7 +26,7 @@
 -- @include wallet/decide
 
 local WALLET_ARGS = 6
-local COMMAND_ARGS = 15
+local COMMAND_ARGS = 16
 
 local command_count = tonumber(ARGV[1])
 local caller_clock = tonumber(ARGV[2])
@@ -51,7 +51,7 @@ for i = 1, command_count do
     wallet = tonumber(ARGV[a + 1]), kind = ARGV[a + 2], key = ARGV[a + 3], params = ARGV[a + 4], hold = ARGV[a + 5],
     amount = tonumber(ARGV[a + 6]), ttl = tonumber(ARGV[a + 7]), beyond = ARGV[a + 8] == '1', of = tonumber(ARGV[a + 9]),
     charge = tonumber(ARGV[a + 10]), facts = ARGV[a + 11], counter = ARGV[a + 12], metadata = ARGV[a + 13],
-    deadline = tonumber(ARGV[a + 14]), memory = ARGV[a + 15] == 'memory',
+    deadline = tonumber(ARGV[a + 14]), ahead = tonumber(ARGV[a + 15]), memory = ARGV[a + 16] == 'memory',
   }
   commands[i] = c
   local wanted = fields[c.wallet]
@@ -115,9 +115,11 @@ local function attempt(c)
       return answer
     end
   end
-  local latest = math.max(clock, w.clock)
+  -- The wallet's time counts too, because this server's clock may be behind that of the one before it. Where it is ahead for good, the
+  -- caller says by how much; what this server's clock says of a call that was held up stays true all the same.
+  local latest = math.max(clock, w.clock - c.ahead)
   if latest > c.deadline then
-    return { 'late', digits(latest) }
+    return { 'late', digits(math.max(clock, w.clock)) }
   end
   -- One step a call: sorting thousands of due holds for every command of a batch would keep everybody else waiting.
   if w.more then

@@ -87,7 +87,7 @@ export class Decider {
         indexes.set(attempt.lane, wallet)
       }
       const deadline = Math.floor(this.#callEnds(attempt) + behind)
-      return { wallet, command: attempt.command, deadline, memory: attempt.memory }
+      return { wallet, command: attempt.command, deadline, aheadMs: attempt.aheadMs, memory: attempt.memory }
     })
     const circuit = this.#context.redisAt((lanes[0] as Lane).place)
     try {
@@ -110,8 +110,8 @@ export class Decider {
   }
 
   /** After this (the engine's clock) a call made now is not decided any more. */
-  #callEnds({ deadline, aheadMs }: Attempt): number {
-    return Math.min(deadline, this.#context.clock.now() + this.#context.options.decideWithinMs) + aheadMs
+  #callEnds({ deadline }: Attempt): number {
+    return Math.min(deadline, this.#context.clock.now() + this.#context.options.decideWithinMs)
   }
 
   #receive(
@@ -186,7 +186,7 @@ export class Decider {
         attempt.lane.memoryWanted = true
         return this.#loader.park(attempt)
       case 'late':
-        attempt.aheadMs = Math.max(0, answer.clock - this.#context.redisNow())
+        attempt.aheadMs = Math.max(0, Math.ceil(answer.clock - this.#context.redisNow()))
         return this.#context.again(attempt)
       case 'seen':
         return this.#finder.add(attempt, () => this.#context.again(attempt))

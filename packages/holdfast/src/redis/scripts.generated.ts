@@ -21,7 +21,7 @@ return names
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: '44c806064675ade68cf6ca08f1f9d560b666f9b0',
+  sha1: '802702a9be523372298171a58a123bc0516440b0',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -491,7 +491,7 @@ file(w, now, c, change)
 return { 'ok', digits(w.seq) }
 end
 local WALLET_ARGS = 6
-local COMMAND_ARGS = 15
+local COMMAND_ARGS = 16
 local command_count = tonumber(ARGV[1])
 local caller_clock = tonumber(ARGV[2])
 local ahead_max = tonumber(ARGV[3])
@@ -513,7 +513,7 @@ local c = {
 wallet = tonumber(ARGV[a + 1]), kind = ARGV[a + 2], key = ARGV[a + 3], params = ARGV[a + 4], hold = ARGV[a + 5],
 amount = tonumber(ARGV[a + 6]), ttl = tonumber(ARGV[a + 7]), beyond = ARGV[a + 8] == '1', of = tonumber(ARGV[a + 9]),
 charge = tonumber(ARGV[a + 10]), facts = ARGV[a + 11], counter = ARGV[a + 12], metadata = ARGV[a + 13],
-deadline = tonumber(ARGV[a + 14]), memory = ARGV[a + 15] == 'memory',
+deadline = tonumber(ARGV[a + 14]), ahead = tonumber(ARGV[a + 15]), memory = ARGV[a + 16] == 'memory',
 }
 commands[i] = c
 local wanted = fields[c.wallet]
@@ -572,9 +572,9 @@ if answer then
 return answer
 end
 end
-local latest = math.max(clock, w.clock)
+local latest = math.max(clock, w.clock - c.ahead)
 if latest > c.deadline then
-return { 'late', digits(latest) }
+return { 'late', digits(math.max(clock, w.clock)) }
 end
 if w.more then
 return { 'more' }

@@ -20,6 +20,8 @@ export interface SequencedCommand {
   readonly command: Command
   /** Redis's clock, ms: after this it must not be decided any more. */
   readonly deadline: number
+  /** By how much the wallet's own time may be ahead of the deadline: as much as it was found to be ahead of Redis's clock. */
+  readonly aheadMs?: number
   readonly memory: boolean
 }
 
@@ -85,7 +87,7 @@ export class Sequencer {
       keys.push(place.walletKey)
       args.push(place.agendaName, agendas.get(place.agendaKey) as number, epochMin, epoch, acked, known)
     }
-    for (const { wallet, command, deadline, memory } of commands) {
+    for (const { wallet, command, deadline, aheadMs = 0, memory } of commands) {
       args.push(
         wallet + 1,
         command.kind,
@@ -101,6 +103,7 @@ export class Sequencer {
         command.counter,
         command.metadata,
         deadline,
+        aheadMs,
         memory ? 'memory' : 'ledger',
       )
     }
