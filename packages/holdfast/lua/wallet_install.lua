@@ -81,6 +81,8 @@ local w = {
   available = tonumber(ARGV[9]), reserved = tonumber(ARGV[10]), limit = tonumber(ARGV[11]), status = ARGV[12],
   due = tonumber(ARGV[13]), since = tonumber(ARGV[14]), open = hold_count, acked = tonumber(ARGV[6]), floor = tonumber(ARGV[6]),
   agenda = 0, memory = ARGV[15], clock = tonumber(ARGV[16]),
+  -- There is no second call for what was acknowledged: all that is due expires in this one.
+  expire_max = math.huge,
 }
 for i = 1, hold_count do
   w.changed['h:' .. ARGV[16 + 2 * i]] = ARGV[17 + 2 * i]
@@ -89,7 +91,8 @@ end
 local reply = { 'installed', '' }
 for i = 1, #pending do
   local c = pending[i]
-  local answer = decide(w, c, math.max(c.at, w.clock))
+  w.clock = math.max(c.at, w.clock)
+  local answer = decide(w, c, w.clock)
   if answer[1] == 'ok' then
     w.changed['k:' .. c.key] = answer[2] .. ' m'
   else

@@ -110,7 +110,7 @@ local function expire_due(w, now)
     if hold.expires > now then
       return true
     end
-    if i > EXPIRE_MAX then
+    if i > (w.expire_max or EXPIRE_MAX) then
       return false
     end
     w.due = holds[i + 1] and holds[i + 1].expires or 0

@@ -21,7 +21,7 @@ return names
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: '802702a9be523372298171a58a123bc0516440b0',
+  sha1: '4059727092388974dd78950249a63fe61355cb4f',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -340,7 +340,7 @@ w.due = hold.expires
 if hold.expires > now then
 return true
 end
-if i > EXPIRE_MAX then
+if i > (w.expire_max or EXPIRE_MAX) then
 return false
 end
 w.due = holds[i + 1] and holds[i + 1].expires or 0
@@ -640,7 +640,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: '3cafc936371cd57beb08b4492a4ce645897d8cdb',
+  sha1: '05da92cc4ba1642346496d1704723627d9eff9a7',
   keys: { min: 3, variable: false },
   resend: 'never',
   batchMax: null,
@@ -959,7 +959,7 @@ w.due = hold.expires
 if hold.expires > now then
 return true
 end
-if i > EXPIRE_MAX then
+if i > (w.expire_max or EXPIRE_MAX) then
 return false
 end
 w.due = holds[i + 1] and holds[i + 1].expires or 0
@@ -1165,6 +1165,7 @@ epoch = epoch, life = incarnation(), seq = tonumber(ARGV[6]), head = ARGV[7], at
 available = tonumber(ARGV[9]), reserved = tonumber(ARGV[10]), limit = tonumber(ARGV[11]), status = ARGV[12],
 due = tonumber(ARGV[13]), since = tonumber(ARGV[14]), open = hold_count, acked = tonumber(ARGV[6]), floor = tonumber(ARGV[6]),
 agenda = 0, memory = ARGV[15], clock = tonumber(ARGV[16]),
+expire_max = math.huge,
 }
 for i = 1, hold_count do
 w.changed['h:' .. ARGV[16 + 2 * i]] = ARGV[17 + 2 * i]
@@ -1172,7 +1173,8 @@ end
 local reply = { 'installed', '' }
 for i = 1, #pending do
 local c = pending[i]
-local answer = decide(w, c, math.max(c.at, w.clock))
+w.clock = math.max(c.at, w.clock)
+local answer = decide(w, c, w.clock)
 if answer[1] == 'ok' then
 w.changed['k:' .. c.key] = answer[2] .. ' m'
 else
@@ -1449,7 +1451,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: 'c8f0424526ce860ba4bc2d5a3b2322dfd77d9da6',
+  sha1: '59d0c0a473bd1582ef40aa028733e1b528888a49',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -1768,7 +1770,7 @@ w.due = hold.expires
 if hold.expires > now then
 return true
 end
-if i > EXPIRE_MAX then
+if i > (w.expire_max or EXPIRE_MAX) then
 return false
 end
 w.due = holds[i + 1] and holds[i + 1].expires or 0

@@ -1,0 +1,55 @@
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { freshRedis } from '../../../../test/servers.js'
+import { command, EXPIRE_MAX, type HoldState } from '../../src/machine/index.js'
+import { Keys, type Script } from '../../src/redis/index.js'
+import { Sequencer } from '../../src/sequencer/index.js'
+import { emptyState } from '../machine/oracle.js'
+
+const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 7), shards: 1 })
+const HOLDS = 3 * EXPIRE_MAX
+
+let redis: Redis
+let sequencer: Sequencer
+
+beforeAll(async () => {
+  redis = new Redis(await freshRedis())
+  const run = async (script: Script, names: readonly string[], args: readonly unknown[]) =>
+    redis.eval(script.source, names.length, ...names, ...(args as string[]))
+  const options = {
+    aheadMaxMs: 60_000,
+    helpAfterMs: 1_000,
+    idleAfterMs: 60_000,
+    pendingMax: 100,
+    now: () => Date.now(),
+  }
+  sequencer = new Sequencer({ run }, options)
+})
+afterAll(() => redis.disconnect())
+
+it('loses nothing that was acknowledged from memory where more is due than one step lets expire', async () => {
+  const place = keys.place(keys.ref('crowded'))
+  const now = Date.now()
+  const holds = new Map<string, HoldState>()
+  for (let n = 0; n < HOLDS; n += 1) {
+    holds.set(`h${n}`, { amount: 1, captured: 0, left: 1, expiresAt: now + 200, refunded: 0 })
+  }
+  const state = { ...emptyState('0'.repeat(40)), seq: HOLDS, reserved: HOLDS, holds, due: now + 200, since: 1 }
+  const installation = { place, memory: true, deadline: now + 60_000, committedKeys: [] }
+  await sequencer.install('test', { ...installation, state, clock: now })
+  const credit = command({ kind: 'credit', key: 'in', amount: 5 })
+  const { answers } = await sequencer.decide({
+    wallets: [{ place, epochMin: 0, epoch: 0, acked: 0, known: 0 }],
+    commands: [{ wallet: 0, command: credit, deadline: now + 60_000, memory: true }],
+  })
+  expect(answers).toEqual([{ type: 'accepted', seq: HOLDS + 1 }])
+
+  // Loaded anew when all of them are due: what the credit is decided on is not the state of before.
+  const later = { ...state, epoch: state.epoch + 1 }
+  const reply = await sequencer.install('test', { ...installation, state: later, clock: now + 1_000 })
+  expect(reply).toEqual({ type: 'installed', lost: [] })
+  const { core, pending } = await sequencer.look(place, 0, 'test', 0)
+  expect(core).toMatchObject({ available: HOLDS + 5, reserved: 0, open: 0 })
+  expect(pending).toHaveLength(HOLDS + 1)
+  expect(pending.at(-1)).toMatchObject({ memory: true, entry: { kind: 'credit', key: 'in' } })
+})
