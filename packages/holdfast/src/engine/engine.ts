@@ -65,6 +65,7 @@ export class Engine {
   #postgresBehindMs = 0
   #attempts = 0
   #closing = false
+  #closed: Promise<void> | undefined
   #ended = false
   #drained: (() => void) | undefined
 
@@ -272,8 +273,13 @@ export class Engine {
     return circuit
   }
 
-  /** Answers what is under way, and commits what was acknowledged from memory; then ends. */
-  async close(): Promise<void> {
+  /** Answers what is under way, and commits what was acknowledged from memory; then ends. Asked again, it is the same end. */
+  close(): Promise<void> {
+    this.#closed ??= this.#close()
+    return this.#closed
+  }
+
+  async #close(): Promise<void> {
     this.#closing = true
     await this.#sweeper.stop()
     if (this.#attempts > 0) {

@@ -80,7 +80,7 @@ describe.each(['Redis', 'Postgres'] as const)('on the %s path', (name) => {
     const other = await connect()
     const wallet = await filled(other)
     const calls = Array.from({ length: 50 }, (_, i) => wallet.debit(1, { key: `${i}` }))
-    const closed = other.close()
+    const closed = Promise.all([other.close(), other.close()])
     expect(await refusal(wallet.debit(1, { key: 'late' }))).toMatchObject({ code: 'unavailable', retryable: true })
     expect(await Promise.all(calls)).toHaveLength(50)
     await closed
