@@ -1,6 +1,6 @@
 -- The Postgres path owns the wallet before it decides: an epoch of Redis is raised, one of its own is joined.
 UPDATE wallets
-SET epoch = CASE WHEN owner = 'postgres' AND epoch > timeline_epoch() AND epoch < timeline_epoch() + 1000000000 THEN epoch
+SET epoch = CASE WHEN owner = 'postgres' AND epoch > timeline_epoch() THEN epoch
                  ELSE greatest(epoch + 1, timeline_epoch() + 1) END,
     owner = 'postgres'
 WHERE ref = $1 AND NOT memory

@@ -129,7 +129,8 @@ BEGIN
 END $$;
 
 -- The least epoch of this Postgres's timeline. A promoted replica has another timeline, so every epoch of the old one is past,
--- also a raise that the replica missed. Fails on a server in recovery: nothing is decided on a replica.
+-- also a raise that the replica missed. (Later epochs than this timeline's are those of a dump that was restored into a younger
+-- server: it goes on from there.) Fails on a server in recovery: nothing is decided on a replica.
 CREATE FUNCTION timeline_epoch() RETURNS bigint LANGUAGE sql VOLATILE AS $$
   SELECT ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint * 1000000000
 $$;
@@ -187,7 +188,7 @@ BEGIN
                   credit_limit, status, due, since, deadline, run)
         WHERE w.ref = r.wallet AND w.epoch = r.epoch AND w.seq = r.first - 1 AND w.head = r.prev
           AND w.available = r.available AND w.reserved = r.reserved
-          AND r.epoch > floor_epoch AND r.epoch < floor_epoch + 1000000000
+          AND r.epoch > floor_epoch
           AND (r.deadline = 0 OR clock_ms() <= r.deadline)
           AND (left_out = '{}' OR r.run <> ALL (left_out))
         RETURNING r.run::integer AS run
@@ -245,7 +246,7 @@ BEGIN
   WHERE w.ref = r.wallet AND w.owner = 'postgres';
   RETURN QUERY
   SELECT r.n,
-         coalesce(w.epoch = r.epoch AND w.epoch > floor_epoch AND w.epoch < floor_epoch + 1000000000, false),
+         coalesce(w.epoch = r.epoch AND w.epoch > floor_epoch, false),
          coalesce((w.seq = r.seq AND w.head = r.head) OR (r.seq = 0 AND w.genesis = r.head)
                   OR EXISTS (SELECT FROM entries e WHERE e.wallet = r.wallet AND e.seq = r.seq AND e.hash = r.head), false),
          EXISTS (SELECT FROM entries e WHERE e.wallet = r.wallet AND e.key = r.key),

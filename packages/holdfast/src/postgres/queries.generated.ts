@@ -25,7 +25,7 @@ JOIN entries e ON e.wallet = k.wallet AND e.key = k.key
 ORDER BY k.n`,
   fixShards: `UPDATE settings SET shards = coalesce(shards, $1) RETURNING shards`,
   inspectRefused: `-- What the journal says about entries that were refused. A statement of its own, so that it sees who won the race.
-SELECT e.n::integer AS n, w.epoch, w.seq, w.epoch > t.floor AND w.epoch < t.floor + 1000000000 AS current,
+SELECT e.n::integer AS n, w.epoch, w.seq, w.epoch > t.floor AS current,
        encode(w.head, 'hex') AS head, w.available, w.reserved, t.clock,
        (SELECT encode(x.hash, 'hex') FROM entries x WHERE x.wallet = e.wallet AND x.seq = e.seq) AS hash_there,
        (SELECT x.seq FROM entries x WHERE x.wallet = e.wallet AND x.key = e.key) AS key_seq
@@ -83,7 +83,7 @@ WHERE w.ref = $1`,
 UPDATE wallets SET due = $4 WHERE ref = $1 AND epoch = $2 AND seq = $3`,
   takeOver: `-- The Postgres path owns the wallet before it decides: an epoch of Redis is raised, one of its own is joined.
 UPDATE wallets
-SET epoch = CASE WHEN owner = 'postgres' AND epoch > timeline_epoch() AND epoch < timeline_epoch() + 1000000000 THEN epoch
+SET epoch = CASE WHEN owner = 'postgres' AND epoch > timeline_epoch() THEN epoch
                  ELSE greatest(epoch + 1, timeline_epoch() + 1) END,
     owner = 'postgres'
 WHERE ref = $1 AND NOT memory

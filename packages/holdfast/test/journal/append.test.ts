@@ -220,15 +220,15 @@ describe.each(Object.keys(SUBJECTS))('append to the journal of %s', (name) => {
     expect(await append(subject.journal, wallet.file(wallet.credit('a')))).toEqual([{ type: 'epoch', epoch }])
   })
 
-  test('a server takes nothing that was decided under an epoch of a later timeline', async () => {
+  test('a dump of a later timeline, restored into a younger server, goes on from its own epochs', async () => {
     const wallet = await newWallet(subject.journal)
     const later = await subject.journal.raise(wallet.ref, wallet.state.epoch + 1_000_000_000, false)
-    const epoch = later?.state.epoch ?? 0
-    wallet.state.epoch = epoch
-    const { seq, head } = wallet.state
-    expect(await append(subject.journal, wallet.file(wallet.credit('a')))).toEqual([{ type: 'epoch', epoch }])
+    wallet.state.epoch = later?.state.epoch ?? 0
+    expect(await append(subject.journal, wallet.file(wallet.credit('a')))).toEqual([{ type: 'appended' }])
+    const { epoch, seq, head } = wallet.state
     const refusal = { ref: wallet.ref, epoch, seq, head, key: 'k', hold: '' }
-    expect(await subject.journal.confirm([refusal])).toMatchObject([{ stands: false, epoch }])
+    expect(await subject.journal.confirm([refusal])).toMatchObject([{ stands: true, epoch }])
+    expect((await subject.journal.raise(wallet.ref, 0, false))?.state.epoch).toBe(epoch + 1)
   })
 
   test('an entry of a wallet that does not exist is stale', async () => {
