@@ -103,21 +103,18 @@ local function expire_due(w, now)
   if w.due == 0 or now < w.due then
     return true
   end
-  local holds = open_holds(w)
+  local holds, next_due = due_holds(w, now)
   for i = 1, #holds do
     local hold = holds[i]
-    w.due = hold.expires
-    if hold.expires > now then
-      return true
-    end
     if i > (w.expire_max or EXPIRE_MAX) then
+      w.due = hold.expires
       return false
     end
-    w.due = holds[i + 1] and holds[i + 1].expires or 0
+    w.due = holds[i + 1] and holds[i + 1].expires or next_due
     local c = { key = '~expire:' .. hold.id, hold = hold.id, of = 0, counter = 'revenue', params = 'expire', metadata = '' }
     file(w, now, c, give_back('expire', hold))
   end
-  w.due = 0
+  w.due = next_due
   return true
 end
 

@@ -13,6 +13,9 @@
 
 local CORE = '^(%d+) (%x+) (%d+) (%x+) (%d+) (%-?%d+) (%d+) (%d+) (%l+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ([01]) (%d+)$'
 
+-- The fourth word of a hold.
+local EXPIRES = '^%S+ %S+ %S+ (%S+)'
+
 local CLOSES_HOLD = { settle = true, release = true, expire = true }
 
 -- How many acknowledged results stay for replays, and how many may gather above that before they are swept away in bulk.
@@ -116,36 +119,45 @@ local function format_hold(hold)
     .. digits(hold.expires) .. ' ' .. digits(hold.refunded)
 end
 
--- All open holds, earliest expiry first. Reads the whole hash: only called when something is due.
-local function open_holds(w)
-  local texts = {}
+-- The open holds that are due, earliest first, and when the next of the others is (0: there is none). Reads the whole hash, so it is
+-- only called when something may be due; and reads no more of a hold than its expiry, because there may be thousands of others
+-- (one of 1,000 holds due: 1.7 ms, of 10,000: 12 ms; with all of them read and sorted 5 ms and 45 ms).
+local function due_holds(w, now)
+  local due = {}
+  local next_due = 0
+  local function consider(field, value)
+    local expires = tonumber(string.match(value, EXPIRES))
+    if expires > now then
+      if next_due == 0 or expires < next_due then
+        next_due = expires
+      end
+      return
+    end
+    w.loaded[field] = w.loaded[field] or value
+    local id = string.sub(field, 3)
+    local hold = read_hold(w, id)
+    hold.id = id
+    due[#due + 1] = hold
+  end
   local all = redis.call('HGETALL', w.key)
   for i = 1, #all, 2 do
-    if string.sub(all[i], 1, 2) == 'h:' then
-      texts[all[i]] = all[i + 1]
+    local field = all[i]
+    if string.sub(field, 1, 2) == 'h:' and all[i + 1] ~= '' and w.changed[field] == nil then
+      consider(field, all[i + 1])
     end
   end
   for field, value in pairs(w.changed) do
-    if string.sub(field, 1, 2) == 'h:' then
-      texts[field] = value
+    if string.sub(field, 1, 2) == 'h:' and value ~= '' then
+      consider(field, value)
     end
   end
-  local holds = {}
-  for field, value in pairs(texts) do
-    if value ~= '' then
-      w.loaded[field] = w.loaded[field] or value
-      local hold = read_hold(w, string.sub(field, 3))
-      hold.id = string.sub(field, 3)
-      holds[#holds + 1] = hold
-    end
-  end
-  table.sort(holds, function(a, b)
+  table.sort(due, function(a, b)
     if a.expires ~= b.expires then
       return a.expires < b.expires
     end
     return a.id < b.id
   end)
-  return holds
+  return due, next_due
 end
 
 local function entry_text(w, seq)

@@ -21,7 +21,7 @@ return names
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: '4059727092388974dd78950249a63fe61355cb4f',
+  sha1: '0aed3a4095967b573ddf6335de98c0f72670b376',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -62,6 +62,7 @@ local to = string.find(text, '\\n', from, true)
 return string.sub(text, from, to and to - 1 or -1)
 end
 local CORE = '^(%d+) (%x+) (%d+) (%x+) (%d+) (%-?%d+) (%d+) (%d+) (%l+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ([01]) (%d+)$'
+local EXPIRES = '^%S+ %S+ %S+ (%S+)'
 local CLOSES_HOLD = { settle = true, release = true, expire = true }
 local RESULTS_KEPT = 32
 local RESULTS_SPARE = 32
@@ -147,35 +148,42 @@ local function format_hold(hold)
 return digits(hold.amount) .. ' ' .. digits(hold.captured) .. ' ' .. digits(hold.left) .. ' '
 .. digits(hold.expires) .. ' ' .. digits(hold.refunded)
 end
-local function open_holds(w)
-local texts = {}
+local function due_holds(w, now)
+local due = {}
+local next_due = 0
+local function consider(field, value)
+local expires = tonumber(string.match(value, EXPIRES))
+if expires > now then
+if next_due == 0 or expires < next_due then
+next_due = expires
+end
+return
+end
+w.loaded[field] = w.loaded[field] or value
+local id = string.sub(field, 3)
+local hold = read_hold(w, id)
+hold.id = id
+due[#due + 1] = hold
+end
 local all = redis.call('HGETALL', w.key)
 for i = 1, #all, 2 do
-if string.sub(all[i], 1, 2) == 'h:' then
-texts[all[i]] = all[i + 1]
+local field = all[i]
+if string.sub(field, 1, 2) == 'h:' and all[i + 1] ~= '' and w.changed[field] == nil then
+consider(field, all[i + 1])
 end
 end
 for field, value in pairs(w.changed) do
-if string.sub(field, 1, 2) == 'h:' then
-texts[field] = value
+if string.sub(field, 1, 2) == 'h:' and value ~= '' then
+consider(field, value)
 end
 end
-local holds = {}
-for field, value in pairs(texts) do
-if value ~= '' then
-w.loaded[field] = w.loaded[field] or value
-local hold = read_hold(w, string.sub(field, 3))
-hold.id = string.sub(field, 3)
-holds[#holds + 1] = hold
-end
-end
-table.sort(holds, function(a, b)
+table.sort(due, function(a, b)
 if a.expires ~= b.expires then
 return a.expires < b.expires
 end
 return a.id < b.id
 end)
-return holds
+return due, next_due
 end
 local function entry_text(w, seq)
 return w.entries[seq] or redis.call('HGET', w.key, 'e:' .. digits(seq))
@@ -333,21 +341,18 @@ local function expire_due(w, now)
 if w.due == 0 or now < w.due then
 return true
 end
-local holds = open_holds(w)
+local holds, next_due = due_holds(w, now)
 for i = 1, #holds do
 local hold = holds[i]
-w.due = hold.expires
-if hold.expires > now then
-return true
-end
 if i > (w.expire_max or EXPIRE_MAX) then
+w.due = hold.expires
 return false
 end
-w.due = holds[i + 1] and holds[i + 1].expires or 0
+w.due = holds[i + 1] and holds[i + 1].expires or next_due
 local c = { key = '~expire:' .. hold.id, hold = hold.id, of = 0, counter = 'revenue', params = 'expire', metadata = '' }
 file(w, now, c, give_back('expire', hold))
 end
-w.due = 0
+w.due = next_due
 return true
 end
 local function charge(w, c, hold, due)
@@ -640,7 +645,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: '05da92cc4ba1642346496d1704723627d9eff9a7',
+  sha1: '0a9fc03c718565c10d7d8eb654860f5fe0ed4618',
   keys: { min: 3, variable: false },
   resend: 'never',
   batchMax: null,
@@ -681,6 +686,7 @@ local to = string.find(text, '\\n', from, true)
 return string.sub(text, from, to and to - 1 or -1)
 end
 local CORE = '^(%d+) (%x+) (%d+) (%x+) (%d+) (%-?%d+) (%d+) (%d+) (%l+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ([01]) (%d+)$'
+local EXPIRES = '^%S+ %S+ %S+ (%S+)'
 local CLOSES_HOLD = { settle = true, release = true, expire = true }
 local RESULTS_KEPT = 32
 local RESULTS_SPARE = 32
@@ -766,35 +772,42 @@ local function format_hold(hold)
 return digits(hold.amount) .. ' ' .. digits(hold.captured) .. ' ' .. digits(hold.left) .. ' '
 .. digits(hold.expires) .. ' ' .. digits(hold.refunded)
 end
-local function open_holds(w)
-local texts = {}
+local function due_holds(w, now)
+local due = {}
+local next_due = 0
+local function consider(field, value)
+local expires = tonumber(string.match(value, EXPIRES))
+if expires > now then
+if next_due == 0 or expires < next_due then
+next_due = expires
+end
+return
+end
+w.loaded[field] = w.loaded[field] or value
+local id = string.sub(field, 3)
+local hold = read_hold(w, id)
+hold.id = id
+due[#due + 1] = hold
+end
 local all = redis.call('HGETALL', w.key)
 for i = 1, #all, 2 do
-if string.sub(all[i], 1, 2) == 'h:' then
-texts[all[i]] = all[i + 1]
+local field = all[i]
+if string.sub(field, 1, 2) == 'h:' and all[i + 1] ~= '' and w.changed[field] == nil then
+consider(field, all[i + 1])
 end
 end
 for field, value in pairs(w.changed) do
-if string.sub(field, 1, 2) == 'h:' then
-texts[field] = value
+if string.sub(field, 1, 2) == 'h:' and value ~= '' then
+consider(field, value)
 end
 end
-local holds = {}
-for field, value in pairs(texts) do
-if value ~= '' then
-w.loaded[field] = w.loaded[field] or value
-local hold = read_hold(w, string.sub(field, 3))
-hold.id = string.sub(field, 3)
-holds[#holds + 1] = hold
-end
-end
-table.sort(holds, function(a, b)
+table.sort(due, function(a, b)
 if a.expires ~= b.expires then
 return a.expires < b.expires
 end
 return a.id < b.id
 end)
-return holds
+return due, next_due
 end
 local function entry_text(w, seq)
 return w.entries[seq] or redis.call('HGET', w.key, 'e:' .. digits(seq))
@@ -952,21 +965,18 @@ local function expire_due(w, now)
 if w.due == 0 or now < w.due then
 return true
 end
-local holds = open_holds(w)
+local holds, next_due = due_holds(w, now)
 for i = 1, #holds do
 local hold = holds[i]
-w.due = hold.expires
-if hold.expires > now then
-return true
-end
 if i > (w.expire_max or EXPIRE_MAX) then
+w.due = hold.expires
 return false
 end
-w.due = holds[i + 1] and holds[i + 1].expires or 0
+w.due = holds[i + 1] and holds[i + 1].expires or next_due
 local c = { key = '~expire:' .. hold.id, hold = hold.id, of = 0, counter = 'revenue', params = 'expire', metadata = '' }
 file(w, now, c, give_back('expire', hold))
 end
-w.due = 0
+w.due = next_due
 return true
 end
 local function charge(w, c, hold, due)
@@ -1190,7 +1200,7 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: '58d27f8f012890bad9d2e9075e7f573b97c92cec',
+  sha1: 'c306fa6e36cee36a6c873ce859bab043c5e0c4ff',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -1231,6 +1241,7 @@ local to = string.find(text, '\\n', from, true)
 return string.sub(text, from, to and to - 1 or -1)
 end
 local CORE = '^(%d+) (%x+) (%d+) (%x+) (%d+) (%-?%d+) (%d+) (%d+) (%l+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ([01]) (%d+)$'
+local EXPIRES = '^%S+ %S+ %S+ (%S+)'
 local CLOSES_HOLD = { settle = true, release = true, expire = true }
 local RESULTS_KEPT = 32
 local RESULTS_SPARE = 32
@@ -1316,35 +1327,42 @@ local function format_hold(hold)
 return digits(hold.amount) .. ' ' .. digits(hold.captured) .. ' ' .. digits(hold.left) .. ' '
 .. digits(hold.expires) .. ' ' .. digits(hold.refunded)
 end
-local function open_holds(w)
-local texts = {}
+local function due_holds(w, now)
+local due = {}
+local next_due = 0
+local function consider(field, value)
+local expires = tonumber(string.match(value, EXPIRES))
+if expires > now then
+if next_due == 0 or expires < next_due then
+next_due = expires
+end
+return
+end
+w.loaded[field] = w.loaded[field] or value
+local id = string.sub(field, 3)
+local hold = read_hold(w, id)
+hold.id = id
+due[#due + 1] = hold
+end
 local all = redis.call('HGETALL', w.key)
 for i = 1, #all, 2 do
-if string.sub(all[i], 1, 2) == 'h:' then
-texts[all[i]] = all[i + 1]
+local field = all[i]
+if string.sub(field, 1, 2) == 'h:' and all[i + 1] ~= '' and w.changed[field] == nil then
+consider(field, all[i + 1])
 end
 end
 for field, value in pairs(w.changed) do
-if string.sub(field, 1, 2) == 'h:' then
-texts[field] = value
+if string.sub(field, 1, 2) == 'h:' and value ~= '' then
+consider(field, value)
 end
 end
-local holds = {}
-for field, value in pairs(texts) do
-if value ~= '' then
-w.loaded[field] = w.loaded[field] or value
-local hold = read_hold(w, string.sub(field, 3))
-hold.id = string.sub(field, 3)
-holds[#holds + 1] = hold
-end
-end
-table.sort(holds, function(a, b)
+table.sort(due, function(a, b)
 if a.expires ~= b.expires then
 return a.expires < b.expires
 end
 return a.id < b.id
 end)
-return holds
+return due, next_due
 end
 local function entry_text(w, seq)
 return w.entries[seq] or redis.call('HGET', w.key, 'e:' .. digits(seq))
@@ -1451,7 +1469,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: '59d0c0a473bd1582ef40aa028733e1b528888a49',
+  sha1: 'c13f27825ec8ecc392edf8f8703ffb8667ec58ee',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -1492,6 +1510,7 @@ local to = string.find(text, '\\n', from, true)
 return string.sub(text, from, to and to - 1 or -1)
 end
 local CORE = '^(%d+) (%x+) (%d+) (%x+) (%d+) (%-?%d+) (%d+) (%d+) (%l+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ([01]) (%d+)$'
+local EXPIRES = '^%S+ %S+ %S+ (%S+)'
 local CLOSES_HOLD = { settle = true, release = true, expire = true }
 local RESULTS_KEPT = 32
 local RESULTS_SPARE = 32
@@ -1577,35 +1596,42 @@ local function format_hold(hold)
 return digits(hold.amount) .. ' ' .. digits(hold.captured) .. ' ' .. digits(hold.left) .. ' '
 .. digits(hold.expires) .. ' ' .. digits(hold.refunded)
 end
-local function open_holds(w)
-local texts = {}
+local function due_holds(w, now)
+local due = {}
+local next_due = 0
+local function consider(field, value)
+local expires = tonumber(string.match(value, EXPIRES))
+if expires > now then
+if next_due == 0 or expires < next_due then
+next_due = expires
+end
+return
+end
+w.loaded[field] = w.loaded[field] or value
+local id = string.sub(field, 3)
+local hold = read_hold(w, id)
+hold.id = id
+due[#due + 1] = hold
+end
 local all = redis.call('HGETALL', w.key)
 for i = 1, #all, 2 do
-if string.sub(all[i], 1, 2) == 'h:' then
-texts[all[i]] = all[i + 1]
+local field = all[i]
+if string.sub(field, 1, 2) == 'h:' and all[i + 1] ~= '' and w.changed[field] == nil then
+consider(field, all[i + 1])
 end
 end
 for field, value in pairs(w.changed) do
-if string.sub(field, 1, 2) == 'h:' then
-texts[field] = value
+if string.sub(field, 1, 2) == 'h:' and value ~= '' then
+consider(field, value)
 end
 end
-local holds = {}
-for field, value in pairs(texts) do
-if value ~= '' then
-w.loaded[field] = w.loaded[field] or value
-local hold = read_hold(w, string.sub(field, 3))
-hold.id = string.sub(field, 3)
-holds[#holds + 1] = hold
-end
-end
-table.sort(holds, function(a, b)
+table.sort(due, function(a, b)
 if a.expires ~= b.expires then
 return a.expires < b.expires
 end
 return a.id < b.id
 end)
-return holds
+return due, next_due
 end
 local function entry_text(w, seq)
 return w.entries[seq] or redis.call('HGET', w.key, 'e:' .. digits(seq))
@@ -1763,21 +1789,18 @@ local function expire_due(w, now)
 if w.due == 0 or now < w.due then
 return true
 end
-local holds = open_holds(w)
+local holds, next_due = due_holds(w, now)
 for i = 1, #holds do
 local hold = holds[i]
-w.due = hold.expires
-if hold.expires > now then
-return true
-end
 if i > (w.expire_max or EXPIRE_MAX) then
+w.due = hold.expires
 return false
 end
-w.due = holds[i + 1] and holds[i + 1].expires or 0
+w.due = holds[i + 1] and holds[i + 1].expires or next_due
 local c = { key = '~expire:' .. hold.id, hold = hold.id, of = 0, counter = 'revenue', params = 'expire', metadata = '' }
 file(w, now, c, give_back('expire', hold))
 end
-w.due = 0
+w.due = next_due
 return true
 end
 local function charge(w, c, hold, due)
