@@ -1,10 +1,11 @@
+import type { Attempt } from './attempt.js'
 import { jitteredMs, sleep } from './clock.js'
 import type { Context } from './context.js'
 
 const BATCH_MAX = 500
 
 /** Gathers questions to Postgres while one is under way, and asks them together. While Postgres is away they wait. */
-export class Batcher<T> {
+export class Batcher<T extends { readonly attempt: Attempt }> {
   readonly #context: Context
   readonly #ask: (questions: readonly T[]) => Promise<void>
   #queue: T[] = []
@@ -13,6 +14,10 @@ export class Batcher<T> {
   constructor(context: Context, ask: (questions: readonly T[]) => Promise<void>) {
     this.#context = context
     this.#ask = ask
+  }
+
+  get length(): number {
+    return this.#queue.length
   }
 
   add(question: T): void {
@@ -33,7 +38,8 @@ export class Batcher<T> {
         this.#context.postgres.failed()
         if (this.#context.ended()) break
         this.#context.telemetry.log?.('warn', 'journal_read_failed', { reason: String(error) })
-        this.#queue.unshift(...questions)
+        // Those whose caller has gone are not kept: Postgres may be away for long.
+        this.#queue = questions.concat(this.#queue).filter(({ attempt }) => !attempt.settled)
         await sleep(this.#context.clock, 20 + jitteredMs(this.#context.clock, failures, 20, 1_000))
         failures += 1
       }

@@ -27,6 +27,11 @@ export class Confirmer {
     this.#batcher = new Batcher(context, (doubts) => this.#confirm(doubts))
   }
 
+  /** Refusals that wait to be told. */
+  get waiting(): number {
+    return this.#batcher.length
+  }
+
   add(attempt: Attempt, refusal: RefusalAnswer): void {
     // What conflicts is an entry: the journal has it and shows what it was made with, or it is not there and nothing conflicts.
     if (refusal.type === 'conflict') this.#finder.add(attempt, () => this.#context.again(attempt))

@@ -90,6 +90,8 @@ export interface Context {
   readCharge(attempt: Attempt): void
   /** Appends entries. */
   file(items: readonly Item[]): void
+  /** Nothing more can be taken on that Postgres would have to remember. */
+  full(): boolean
   /** The engine was closed: what still fails is not tried again. Others will find it in Redis. */
   ended(): boolean
 }

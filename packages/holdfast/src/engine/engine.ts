@@ -58,6 +58,7 @@ export class Engine {
   readonly #decider: Decider
   readonly #appender: Appender
   readonly #finder: Finder
+  readonly #confirmer: Confirmer
   readonly #fallback: Fallback
   readonly #sweeper: Sweeper
   readonly #parts: EngineParts
@@ -100,10 +101,12 @@ export class Engine {
       again: (attempt) => this.#again(attempt),
       readCharge: (attempt) => void this.#readCharge(attempt),
       file: (items: readonly Item[]) => this.#appender.add(items),
+      full: () => postgres.open || this.#appender.backlog >= options.backlogMax,
       ended: () => this.#ended,
     }
     this.#finder = new Finder(this.#context)
-    const confirmer = new Confirmer(this.#context, this.#finder)
+    this.#confirmer = new Confirmer(this.#context, this.#finder)
+    const confirmer = this.#confirmer
     const loader = new Loader(this.#context)
     this.#appender = new Appender(this.#context, confirmer)
     this.#fallback = new Fallback(this.#context, confirmer)
@@ -115,6 +118,7 @@ export class Engine {
       agendaOf: parts.agendaOf,
       placeOf: parts.placeOf,
       laneOf: (place) => this.#laneOf(place),
+      redisOf: (shard) => this.#redisAt(parts.cluster ? shard : 0),
       touch: (place) => this.submit(place, command({ kind: 'touch' }), { memory: false }),
     })
   }
@@ -124,9 +128,9 @@ export class Engine {
     this.#sweeper.start()
   }
 
-  /** Entries decided and not yet in the journal, and commands under way. */
-  get load(): { backlog: number; attempts: number } {
-    return { backlog: this.#appender.backlog, attempts: this.#attempts }
+  /** Entries decided and not yet in the journal, commands under way, and refusals that wait for the journal. */
+  get load(): { backlog: number; attempts: number; refusals: number } {
+    return { backlog: this.#appender.backlog, attempts: this.#attempts, refusals: this.#confirmer.waiting }
   }
 
   get health(): { redis: boolean; postgres: boolean } {

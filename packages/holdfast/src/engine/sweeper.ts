@@ -1,5 +1,6 @@
-import type { Place } from '../redis/index.js'
+import { type Place, RedisUnavailable } from '../redis/index.js'
 import type { Outcome } from './attempt.js'
+import type { Circuit } from './circuit.js'
 import type { Context } from './context.js'
 import type { Item, Lane } from './lane.js'
 
@@ -8,6 +9,8 @@ interface Parts {
   agendaOf(shard: number): string
   placeOf(tenant: string, ref: string): Place
   laneOf(place: Place): Lane
+  /** Is Redis there, for this shard? */
+  redisOf(shard: number): Circuit
   /** Lets due holds of a wallet expire, wherever it is. */
   touch(place: Place): Promise<Outcome>
 }
@@ -51,11 +54,16 @@ export class Sweeper {
     const { shards } = this.#parts
     const from = Math.floor(this.#context.clock.random() * shards)
     for (let i = 0; i < shards && !this.#stopped; i += 1) {
+      const shard = (from + i) % shards
+      const redis = this.#parts.redisOf(shard)
+      // What nobody could remember is left where it is: all that waits in Redis would end up in the memory of every process.
+      if (redis.open || this.#context.full()) continue
       try {
-        await this.#sweepShard((from + i) % shards)
+        await this.#sweepShard(shard)
+        redis.worked()
       } catch (error) {
+        if (error instanceof RedisUnavailable) redis.failed()
         this.#context.telemetry.log?.('debug', 'sweep_failed', { reason: String(error) })
-        break
       }
     }
     if (!this.#stopped) await this.#sweepCold().catch(() => {})
