@@ -44,26 +44,32 @@ export class Loader {
   }
 
   async #load(lane: Lane): Promise<void> {
-    let missing = false
+    let disappointed: ReadonlySet<Attempt> = new Set()
     try {
-      missing = !(await this.#bring(lane))
+      disappointed = await this.#bring(lane)
     } finally {
       const attempts = lane.parked
       lane.parked = []
       lane.loading = false
       for (const attempt of attempts) {
-        if (missing) attempt.refuse(new HoldfastError('wallet_not_found'))
+        if (disappointed.has(attempt)) attempt.refuse(new HoldfastError('wallet_not_found'))
         else this.#context.route(attempt)
       }
     }
   }
 
-  /** False: there is no such wallet. Returns as soon as Redis has a state to be trusted, or is away. */
-  async #bring(lane: Lane): Promise<boolean> {
+  /**
+   * Returns as soon as Redis has a state to be trusted, or is away; or when there is no such wallet, with those who came before that
+   * was asked. Who came since may have opened it meanwhile.
+   */
+  async #bring(lane: Lane): Promise<ReadonlySet<Attempt>> {
+    const nobody = new Set<Attempt>()
     const { clock, options, postgres } = this.#context
     const circuit = this.#context.redisAt(lane.place)
     for (let round = 0, busy = 0; ; round += 1) {
-      if (lane.parked.every(({ settled }) => settled)) return true
+      // While it can't be loaded callers come and go.
+      lane.parked = lane.parked.filter(({ settled }) => !settled)
+      if (lane.parked.length === 0) return nobody
       if (round > 0) await sleep(clock, 1 + jitteredMs(clock, Math.min(round, 6), 2, 100))
       let look: Look
       try {
@@ -71,22 +77,23 @@ export class Loader {
         circuit.worked()
       } catch {
         circuit.failed()
-        return true
+        return nobody
       }
       const unmarked = lane.memoryWanted && look.core?.memory === false
-      if (look.why === 'trusted' && !unmarked) return true
+      if (look.why === 'trusted' && !unmarked) return nobody
       if (look.lease === 'busy' && busy < BUSY_LOOKS_MAX) {
         busy += 1
         continue
       }
       try {
+        const asking = new Set(lane.parked)
         const done = await this.#raiseAndInstall(lane, look)
-        if (done !== 'again') return done === 'installed'
+        if (done !== 'again') return done === 'missing' ? asking : nobody
       } catch (error) {
         this.#context.telemetry.log?.('warn', 'load_failed', { reason: String(error) })
         if (!(error instanceof JournalFailure)) {
           circuit.failed()
-          return true
+          return nobody
         }
         postgres.failed()
       }
