@@ -22,6 +22,9 @@ local CLOSES_HOLD = { settle = true, release = true, expire = true }
 local RESULTS_KEPT = 32
 local RESULTS_SPARE = 32
 
+-- A wallet whose time on the agenda was so long ago may not be on it any more: the agenda is a key of its own, and can be lost alone.
+local OVERLOOKED_MS = 60000
+
 -- Lua hands at most some 8,000 values to one call; a wallet that is installed may have more holds than that.
 local VALUES_MAX = 4000
 
@@ -218,6 +221,9 @@ local function write_wallet(w, agenda_key, name, wanted)
   if w.agenda == 0 or wanted < w.agenda then
     w.agenda = wanted
     redis.call('ZADD', agenda_key, digits(wanted), name)
+  elseif w.clock - w.agenda > OVERLOOKED_MS then
+    w.agenda = wanted
+    redis.call('ZADD', agenda_key, 'NX', digits(wanted), name)
   end
   local gone = prunable(w)
   local fields = { 'core', format_core(w) }

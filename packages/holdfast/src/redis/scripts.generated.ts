@@ -21,7 +21,7 @@ return names
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: '0aed3a4095967b573ddf6335de98c0f72670b376',
+  sha1: '224e3bef6b62dc6ef9557c66f95b47dee558134f',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -66,6 +66,7 @@ local EXPIRES = '^%S+ %S+ %S+ (%S+)'
 local CLOSES_HOLD = { settle = true, release = true, expire = true }
 local RESULTS_KEPT = 32
 local RESULTS_SPARE = 32
+local OVERLOOKED_MS = 60000
 local VALUES_MAX = 4000
 local function incarnation()
 local info = redis.call('INFO', 'server', 'replication')
@@ -236,6 +237,9 @@ end
 if w.agenda == 0 or wanted < w.agenda then
 w.agenda = wanted
 redis.call('ZADD', agenda_key, digits(wanted), name)
+elseif w.clock - w.agenda > OVERLOOKED_MS then
+w.agenda = wanted
+redis.call('ZADD', agenda_key, 'NX', digits(wanted), name)
 end
 local gone = prunable(w)
 local fields = { 'core', format_core(w) }
@@ -645,7 +649,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: '0a9fc03c718565c10d7d8eb654860f5fe0ed4618',
+  sha1: '0dd263e53ba19d47463f2b520dd066e99d89a666',
   keys: { min: 3, variable: false },
   resend: 'never',
   batchMax: null,
@@ -690,6 +694,7 @@ local EXPIRES = '^%S+ %S+ %S+ (%S+)'
 local CLOSES_HOLD = { settle = true, release = true, expire = true }
 local RESULTS_KEPT = 32
 local RESULTS_SPARE = 32
+local OVERLOOKED_MS = 60000
 local VALUES_MAX = 4000
 local function incarnation()
 local info = redis.call('INFO', 'server', 'replication')
@@ -860,6 +865,9 @@ end
 if w.agenda == 0 or wanted < w.agenda then
 w.agenda = wanted
 redis.call('ZADD', agenda_key, digits(wanted), name)
+elseif w.clock - w.agenda > OVERLOOKED_MS then
+w.agenda = wanted
+redis.call('ZADD', agenda_key, 'NX', digits(wanted), name)
 end
 local gone = prunable(w)
 local fields = { 'core', format_core(w) }
@@ -1200,7 +1208,7 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: 'c306fa6e36cee36a6c873ce859bab043c5e0c4ff',
+  sha1: '7f04a2184894c65b69df61a63e3bb77fd0668878',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -1245,6 +1253,7 @@ local EXPIRES = '^%S+ %S+ %S+ (%S+)'
 local CLOSES_HOLD = { settle = true, release = true, expire = true }
 local RESULTS_KEPT = 32
 local RESULTS_SPARE = 32
+local OVERLOOKED_MS = 60000
 local VALUES_MAX = 4000
 local function incarnation()
 local info = redis.call('INFO', 'server', 'replication')
@@ -1415,6 +1424,9 @@ end
 if w.agenda == 0 or wanted < w.agenda then
 w.agenda = wanted
 redis.call('ZADD', agenda_key, digits(wanted), name)
+elseif w.clock - w.agenda > OVERLOOKED_MS then
+w.agenda = wanted
+redis.call('ZADD', agenda_key, 'NX', digits(wanted), name)
 end
 local gone = prunable(w)
 local fields = { 'core', format_core(w) }
@@ -1469,7 +1481,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: 'c13f27825ec8ecc392edf8f8703ffb8667ec58ee',
+  sha1: '12a51a833ec374d1894e88445a43532077eefcc7',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -1514,6 +1526,7 @@ local EXPIRES = '^%S+ %S+ %S+ (%S+)'
 local CLOSES_HOLD = { settle = true, release = true, expire = true }
 local RESULTS_KEPT = 32
 local RESULTS_SPARE = 32
+local OVERLOOKED_MS = 60000
 local VALUES_MAX = 4000
 local function incarnation()
 local info = redis.call('INFO', 'server', 'replication')
@@ -1684,6 +1697,9 @@ end
 if w.agenda == 0 or wanted < w.agenda then
 w.agenda = wanted
 redis.call('ZADD', agenda_key, digits(wanted), name)
+elseif w.clock - w.agenda > OVERLOOKED_MS then
+w.agenda = wanted
+redis.call('ZADD', agenda_key, 'NX', digits(wanted), name)
 end
 local gone = prunable(w)
 local fields = { 'core', format_core(w) }

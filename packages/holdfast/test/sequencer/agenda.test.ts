@@ -1,0 +1,56 @@
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { freshRedis } from '../../../../test/servers.js'
+import { command } from '../../src/machine/index.js'
+import { Keys, type Script } from '../../src/redis/index.js'
+import { Sequencer } from '../../src/sequencer/index.js'
+import { emptyState } from '../machine/oracle.js'
+
+const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 7), shards: 1 })
+const HELP_AFTER_MS = 1_000
+const MINUTE = 60_000
+
+let redis: Redis
+let sequencer: Sequencer
+/** In the past, so that the caller's clock, and not the server's, is what the scripts go by. */
+let now = 1_600_000_000_000
+
+beforeAll(async () => {
+  redis = new Redis(await freshRedis())
+  const run = async (script: Script, names: readonly string[], args: readonly unknown[]) =>
+    redis.eval(script.source, names.length, ...names, ...(args as string[]))
+  const options = { aheadMaxMs: 0, helpAfterMs: HELP_AFTER_MS, idleAfterMs: MINUTE, pendingMax: 100, now: () => now }
+  sequencer = new Sequencer({ run }, options)
+})
+afterAll(() => redis.disconnect())
+
+it('finds its way back onto an agenda that was lost, and moves nobody on one that was not', async () => {
+  const place = keys.place(keys.ref('w'))
+  const decide = (key: string) =>
+    sequencer.decide({
+      wallets: [{ place, epochMin: 0, epoch: 0, acked: 0, known: 0 }],
+      commands: [
+        {
+          wallet: 0,
+          command: command({ kind: 'credit', key, amount: 1 }),
+          deadline: Date.now() + MINUTE,
+          memory: false,
+        },
+      ],
+    })
+  const time = async () => Number(await redis.zscore(place.agendaKey, place.agendaName))
+  const deadline = Date.now() + MINUTE
+  const state = emptyState('0'.repeat(40))
+  await sequencer.install('test', { place, state, memory: false, deadline, clock: now, committedKeys: [] })
+  const first = now + HELP_AFTER_MS
+  expect(await time()).toBe(first)
+
+  now += 2 * MINUTE
+  await decide('a')
+  expect(await time()).toBe(first)
+
+  await redis.del(place.agendaKey)
+  now += 2 * MINUTE
+  await decide('b')
+  expect(await time()).toBe(now + HELP_AFTER_MS)
+})
