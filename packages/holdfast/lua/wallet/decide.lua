@@ -162,10 +162,11 @@ local function judge_hold(w, c, hold, now)
   return spend(w, change)
 end
 
--- What the caller read in the journal about the charge counts in the epoch it was read in: refunds since then stand in the state.
+-- What the caller read in the journal about the charge counts in the epoch it was read in, if it was read after the last refund that
+-- was swept away here: refunds since then stand in the state.
 local function facts_for(w, c)
-  local epoch, refunded, closed, charged, hold_refunded = string.match(c.facts, '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
-  if not epoch or tonumber(epoch) ~= w.epoch then
+  local epoch, seq, refunded, closed, charged, hold_refunded = string.match(c.facts, '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$')
+  if not epoch or tonumber(epoch) ~= w.epoch or tonumber(seq) < w.floor then
     return nil
   end
   return {

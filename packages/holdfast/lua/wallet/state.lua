@@ -4,8 +4,8 @@
 --     h:<hold>    an open hold: amount captured left expiresAt refunded; empty: closed, swept away with the next pruning
 --     e:<seq>     an entry as text. Newer than `acked`: pending, Postgres may not have it. Older: the recent result of its key
 --     k:<key>     the seq of the entry that this key made
---     r:<seq>     refunded so far of that entry           (only what this life of the state has touched)
---     x:<hold>    charged and refunded of a closed hold   (the same)
+--     r:<seq>     refunded so far of that entry           (only what this life of the state has touched, until it is swept away with
+--     x:<hold>    charged and refunded of a closed hold    its last refund: from then on the journal has to be asked)
 --
 --     core: epoch incarnation seq head at available reserved limit status due since open acked floor agenda memory clock
 --
@@ -203,8 +203,17 @@ local function prunable(w)
   for i = 1, #texts do
     if texts[i] then
       fields[#fields + 1] = 'k:' .. field_of(texts[i], 4)
-      if CLOSES_HOLD[field_of(texts[i], 3)] then
+      local kind = field_of(texts[i], 3)
+      if CLOSES_HOLD[kind] then
         fields[#fields + 1] = 'h:' .. field_of(texts[i], 11)
+      elseif kind == 'refund' and get(w, 'r:' .. field_of(texts[i], 17)) == field_of(texts[i], 18) then
+        fields[#fields + 1] = 'r:' .. field_of(texts[i], 17)
+      end
+      if (CLOSES_HOLD[kind] or kind == 'refund') and field_of(texts[i], 16) ~= '0' then
+        local known = get(w, 'x:' .. field_of(texts[i], 11))
+        if known and string.match(known, '%S+$') == field_of(texts[i], 16) then
+          fields[#fields + 1] = 'x:' .. field_of(texts[i], 11)
+        end
       end
     end
   end

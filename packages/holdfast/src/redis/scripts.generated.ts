@@ -21,7 +21,7 @@ return names
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: '224e3bef6b62dc6ef9557c66f95b47dee558134f',
+  sha1: 'f1125c02ce1b092377606dc94adf782f9adf095d',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -222,8 +222,17 @@ local texts = redis.call('HMGET', w.key, unpack(fields))
 for i = 1, #texts do
 if texts[i] then
 fields[#fields + 1] = 'k:' .. field_of(texts[i], 4)
-if CLOSES_HOLD[field_of(texts[i], 3)] then
+local kind = field_of(texts[i], 3)
+if CLOSES_HOLD[kind] then
 fields[#fields + 1] = 'h:' .. field_of(texts[i], 11)
+elseif kind == 'refund' and get(w, 'r:' .. field_of(texts[i], 17)) == field_of(texts[i], 18) then
+fields[#fields + 1] = 'r:' .. field_of(texts[i], 17)
+end
+if (CLOSES_HOLD[kind] or kind == 'refund') and field_of(texts[i], 16) ~= '0' then
+local known = get(w, 'x:' .. field_of(texts[i], 11))
+if known and string.match(known, '%S+$') == field_of(texts[i], 16) then
+fields[#fields + 1] = 'x:' .. field_of(texts[i], 11)
+end
 end
 end
 end
@@ -401,8 +410,8 @@ end
 return spend(w, change)
 end
 local function facts_for(w, c)
-local epoch, refunded, closed, charged, hold_refunded = string.match(c.facts, '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
-if not epoch or tonumber(epoch) ~= w.epoch then
+local epoch, seq, refunded, closed, charged, hold_refunded = string.match(c.facts, '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$')
+if not epoch or tonumber(epoch) ~= w.epoch or tonumber(seq) < w.floor then
 return nil
 end
 return {
@@ -649,7 +658,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: '0dd263e53ba19d47463f2b520dd066e99d89a666',
+  sha1: '0951ad6fcdd065e12e4d848a059a08b560e94eca',
   keys: { min: 3, variable: false },
   resend: 'never',
   batchMax: null,
@@ -850,8 +859,17 @@ local texts = redis.call('HMGET', w.key, unpack(fields))
 for i = 1, #texts do
 if texts[i] then
 fields[#fields + 1] = 'k:' .. field_of(texts[i], 4)
-if CLOSES_HOLD[field_of(texts[i], 3)] then
+local kind = field_of(texts[i], 3)
+if CLOSES_HOLD[kind] then
 fields[#fields + 1] = 'h:' .. field_of(texts[i], 11)
+elseif kind == 'refund' and get(w, 'r:' .. field_of(texts[i], 17)) == field_of(texts[i], 18) then
+fields[#fields + 1] = 'r:' .. field_of(texts[i], 17)
+end
+if (CLOSES_HOLD[kind] or kind == 'refund') and field_of(texts[i], 16) ~= '0' then
+local known = get(w, 'x:' .. field_of(texts[i], 11))
+if known and string.match(known, '%S+$') == field_of(texts[i], 16) then
+fields[#fields + 1] = 'x:' .. field_of(texts[i], 11)
+end
 end
 end
 end
@@ -1029,8 +1047,8 @@ end
 return spend(w, change)
 end
 local function facts_for(w, c)
-local epoch, refunded, closed, charged, hold_refunded = string.match(c.facts, '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
-if not epoch or tonumber(epoch) ~= w.epoch then
+local epoch, seq, refunded, closed, charged, hold_refunded = string.match(c.facts, '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$')
+if not epoch or tonumber(epoch) ~= w.epoch or tonumber(seq) < w.floor then
 return nil
 end
 return {
@@ -1208,7 +1226,7 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: '7f04a2184894c65b69df61a63e3bb77fd0668878',
+  sha1: '2057d3e72faaa887d153a26806bba7e946af55bc',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -1409,8 +1427,17 @@ local texts = redis.call('HMGET', w.key, unpack(fields))
 for i = 1, #texts do
 if texts[i] then
 fields[#fields + 1] = 'k:' .. field_of(texts[i], 4)
-if CLOSES_HOLD[field_of(texts[i], 3)] then
+local kind = field_of(texts[i], 3)
+if CLOSES_HOLD[kind] then
 fields[#fields + 1] = 'h:' .. field_of(texts[i], 11)
+elseif kind == 'refund' and get(w, 'r:' .. field_of(texts[i], 17)) == field_of(texts[i], 18) then
+fields[#fields + 1] = 'r:' .. field_of(texts[i], 17)
+end
+if (CLOSES_HOLD[kind] or kind == 'refund') and field_of(texts[i], 16) ~= '0' then
+local known = get(w, 'x:' .. field_of(texts[i], 11))
+if known and string.match(known, '%S+$') == field_of(texts[i], 16) then
+fields[#fields + 1] = 'x:' .. field_of(texts[i], 11)
+end
 end
 end
 end
@@ -1481,7 +1508,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: '12a51a833ec374d1894e88445a43532077eefcc7',
+  sha1: 'd0daac4726b03193af6a9966814d5dc9abd9684f',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -1682,8 +1709,17 @@ local texts = redis.call('HMGET', w.key, unpack(fields))
 for i = 1, #texts do
 if texts[i] then
 fields[#fields + 1] = 'k:' .. field_of(texts[i], 4)
-if CLOSES_HOLD[field_of(texts[i], 3)] then
+local kind = field_of(texts[i], 3)
+if CLOSES_HOLD[kind] then
 fields[#fields + 1] = 'h:' .. field_of(texts[i], 11)
+elseif kind == 'refund' and get(w, 'r:' .. field_of(texts[i], 17)) == field_of(texts[i], 18) then
+fields[#fields + 1] = 'r:' .. field_of(texts[i], 17)
+end
+if (CLOSES_HOLD[kind] or kind == 'refund') and field_of(texts[i], 16) ~= '0' then
+local known = get(w, 'x:' .. field_of(texts[i], 11))
+if known and string.match(known, '%S+$') == field_of(texts[i], 16) then
+fields[#fields + 1] = 'x:' .. field_of(texts[i], 11)
+end
 end
 end
 end
@@ -1861,8 +1897,8 @@ end
 return spend(w, change)
 end
 local function facts_for(w, c)
-local epoch, refunded, closed, charged, hold_refunded = string.match(c.facts, '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
-if not epoch or tonumber(epoch) ~= w.epoch then
+local epoch, seq, refunded, closed, charged, hold_refunded = string.match(c.facts, '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$')
+if not epoch or tonumber(epoch) ~= w.epoch or tonumber(seq) < w.floor then
 return nil
 end
 return {

@@ -186,5 +186,6 @@ export class Sequencer {
 
 function factsText({ facts }: Command): string {
   if (!facts) return ''
-  return `${facts.epoch} ${facts.refunded} ${facts.holdClosed ? 1 : 0} ${facts.hold.charged} ${facts.hold.refunded}`
+  const { epoch, seq, refunded, holdClosed, hold } = facts
+  return `${epoch} ${seq} ${refunded} ${holdClosed ? 1 : 0} ${hold.charged} ${hold.refunded}`
 }

@@ -1,0 +1,73 @@
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { freshRedis } from '../../../../test/servers.js'
+import { type Command, command } from '../../src/machine/index.js'
+import { Keys, type Script } from '../../src/redis/index.js'
+import { type Answer, Sequencer } from '../../src/sequencer/index.js'
+import { Oracle } from '../machine/oracle.js'
+
+const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 7), shards: 1 })
+const HEAD = '0'.repeat(40)
+const START = 1_600_000_000_000
+const ROUNDS = 150
+
+let redis: Redis
+let sequencer: Sequencer
+
+beforeAll(async () => {
+  redis = new Redis(await freshRedis())
+  const run = async (script: Script, names: readonly string[], args: readonly unknown[]) =>
+    redis.eval(script.source, names.length, ...names, ...(args as string[]))
+  const options = { aheadMaxMs: 0, helpAfterMs: 1_000, idleAfterMs: 60_000, pendingMax: 100, now: () => START }
+  sequencer = new Sequencer({ run }, options)
+})
+afterAll(() => redis.disconnect())
+
+it('forgets refunds that the journal has, and gives nothing back twice for that', async () => {
+  const place = keys.place(keys.ref('merchant'))
+  const oracle = new Oracle(HEAD)
+  const { epoch } = oracle.state
+  const state = { ...oracle.state, holds: new Map() }
+  await sequencer.install('test', {
+    place,
+    state,
+    memory: false,
+    deadline: Date.now() + 60_000,
+    clock: 0,
+    committedKeys: [],
+  })
+  const decide = async (...commands: Command[]): Promise<Answer[]> => {
+    const acked = oracle.state.seq
+    for (const one of commands) oracle.decide(one, START)
+    const { answers } = await sequencer.decide({
+      wallets: [{ place, epochMin: 0, epoch, acked, known: acked }],
+      commands: commands.map((one) => ({ wallet: 0, command: one, deadline: Date.now() + 60_000, memory: false })),
+    })
+    return answers
+  }
+  const refund = (key: string, of: number, amount: number) =>
+    command({ kind: 'refund', key, of, amount, ...oracle.facts(of) })
+
+  await decide(command({ kind: 'credit', key: 'in', amount: 10_000 }))
+  const stale: Command[] = []
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const from = oracle.state.seq
+    await decide(
+      command({ kind: 'debit', key: `d${round}`, amount: 3 }),
+      command({ kind: 'hold', key: `h${round}`, amount: 3, ttlMs: 60_000 }),
+      command({ kind: 'settle', key: `s${round}`, hold: `h${round}`, amount: 3 }),
+    )
+    stale.push(refund(`stale-${round}`, from + 1, 3), refund(`stale-hold-${round}`, from + 3, 3))
+    const refunds = [refund(`r${round}`, from + 1, 2), refund(`rh${round}`, from + 3, 2)]
+    expect((await decide(...refunds)).map(({ type }) => type)).toEqual(['accepted', 'accepted'])
+  }
+
+  const fields = await redis.hkeys(place.walletKey)
+  expect(fields.filter((field) => /^[rx]:/.test(field)).length).toBeLessThan(60)
+  // What was read before a refund says that all of it is left.
+  for (const one of stale.slice(0, 20)) expect(await decide(one)).toEqual([{ type: 'facts' }])
+  for (const one of stale) {
+    const again = refund(`again-${one.of}`, one.of, 2)
+    expect(await decide(again)).toMatchObject([{ type: 'rejected', code: 'refund_exceeded', facts: { left: 1 } }])
+  }
+})
