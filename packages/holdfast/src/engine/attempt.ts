@@ -32,6 +32,8 @@ export class Attempt {
   aheadMs = 0
   /** A refund: the journal did not have what it is for. */
   chargeMissing = false
+  /** A refund: so many times what the journal knew of the charge was not enough. */
+  chargeReads = 0
   readonly #settle: (answer: Outcome | HoldfastError) => void
 
   constructor(

@@ -1,6 +1,7 @@
 import { HoldfastError } from '../errors/index.js'
 import type { Answer, PendingRun } from '../sequencer/index.js'
 import type { Attempt } from './attempt.js'
+import { jitteredMs } from './clock.js'
 import type { Confirmer } from './confirmer.js'
 import { CLOCK_SLACK_MS, type Context } from './context.js'
 import type { Finder } from './finder.js'
@@ -193,7 +194,7 @@ export class Decider {
       case 'more':
         return this.#context.route(attempt)
       case 'facts':
-        return this.#context.readCharge(attempt)
+        return this.#readCharge(attempt)
       case 'full': {
         // Perhaps nobody has told Redis yet that they are in the journal. Once they are, it is told with the next try.
         const last = attempt.lane.items.get(attempt.lane.known)
@@ -208,6 +209,15 @@ export class Decider {
         return this.#context.again(attempt)
     }
     this.#context.again(attempt)
+  }
+
+  /** What the refund rests on may be pending, and the journal know of it only when that is appended: asked again after a pause. */
+  #readCharge(attempt: Attempt): void {
+    const { clock } = this.#context
+    attempt.chargeReads += 1
+    const waitMs = attempt.chargeReads > 1 ? jitteredMs(clock, attempt.chargeReads, 1, 200) : 0
+    if (waitMs === 0) this.#context.readCharge(attempt)
+    else clock.after(waitMs, () => this.#context.readCharge(attempt))
   }
 
   /** No item: the entry is not on its way from here (any more), so what it rests on is asked again. */

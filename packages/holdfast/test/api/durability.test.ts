@@ -1,3 +1,4 @@
+import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { freshDatabase, freshRedis } from '../../../../test/servers.js'
 import { Holdfast, type Wallet } from '../../src/index.js'
@@ -88,6 +89,36 @@ describe('durability memory', () => {
       const refund = await wallet.refund(entry.seq, 5, { key: `r${round}`, durability: 'memory' })
       expect(refund).toMatchObject({ available: 100, durability: 'ledger' })
     }
+  })
+
+  it('waits, and does not ask without end, for the settle that a refund has to be measured against', async () => {
+    let asked = 0
+    const other = await Holdfast.connect({
+      redis: redisUrl,
+      postgres: database,
+      engine: { sweepEveryMs: 600_000 },
+      telemetry: {
+        count: (_metric, labels) => {
+          if (labels?.answer === 'facts') asked += 1
+        },
+      },
+    })
+    const wallet = other.wallet((await memoryWallet()).id)
+    const hold = await wallet.hold(50, { key: 'h', ttl: 3_600_000 })
+    const { entry } = await hold.capture(20, { key: 'c' })
+    // Somebody keeps the row: it can be read, and nothing be appended.
+    const keeper = new pg.Client(database)
+    await keeper.connect()
+    await keeper.query('BEGIN')
+    await keeper.query('SELECT FROM holdfast.wallets WHERE id = $1 FOR UPDATE', [wallet.id])
+    await hold.settle(30, { key: 's', durability: 'memory' })
+    const refund = wallet.refund(entry.seq, 10, { key: 'r' })
+    await new Promise((resolve) => setTimeout(resolve, 500))
+    await keeper.end()
+    expect(await refund).toMatchObject({ available: 80, reserved: 0 })
+    expect(asked).toBeGreaterThan(0)
+    expect(asked).toBeLessThan(50)
+    await other.close()
   })
 
   it('refunds a charge that only another process has on its way', async () => {
