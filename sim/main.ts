@@ -81,4 +81,4 @@ if (values.json) {
   }
   writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`)
 }
-process.exit(failures.length > 0 ? 1 : 0)
+process.exitCode = failures.length > 0 ? 1 : 0
