@@ -70,7 +70,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'true',
       },
     ],
-    within: 500,
+    within: 1_500,
   },
   {
     rule: 'a gap is not accepted',
@@ -109,7 +109,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: "if ((script.resend === 'safe' || 'again' in script) && tries < 5)",
       },
     ],
-    within: 1500,
+    within: 2_000,
   },
   {
     rule: 'incarnation',
@@ -215,9 +215,13 @@ export const MUTANTS: readonly Mutant[] = [
     without: 'entries of a new life are taken for acknowledged',
     patches: [
       { file: LUA, find: 'if tonumber(ARGV[a + 4]) == w.epoch then', replace: 'if true then' },
-      { file: LUA, find: 'if tonumber(ARGV[4 + 3 * i]) == w.epoch then', replace: 'if true then' },
+      {
+        file: LUA,
+        find: 'w.acked = math.min(w.seq, math.max(w.acked, tonumber(ARGV[a + 5])))',
+        replace: 'w.acked = math.max(w.acked, tonumber(ARGV[a + 5]))',
+      },
     ],
-    within: 800,
+    within: 1_500,
   },
   {
     rule: 'time only moves forward',
