@@ -157,7 +157,11 @@ class WalletCheck {
       return
     }
     if (heard.type === 'unknown') return
-    if (entry && heard.error.code !== 'idempotency_conflict') {
+    if (heard.error.code === 'idempotency_conflict') {
+      this.#fault(`${asked.key} (${asked.params}) conflicts with itself: no key is used for two things here`)
+      return
+    }
+    if (entry) {
       this.#fault(`${asked.key} (${asked.params}) was refused (${heard.error.code}) and is in the journal`)
       return
     }
@@ -172,7 +176,7 @@ class WalletCheck {
   ): void {
     if (heard.type !== 'no') return
     const { code, facts } = heard.error
-    if (code === 'entry_not_found' || code === 'idempotency_conflict') return
+    if (code === 'entry_not_found') return
     let from = 0
     for (const other of all) {
       if (other.ref !== ref || other.endedAt > startedAt || other.heard.type !== 'yes') continue

@@ -73,6 +73,8 @@ export async function simulate(seed: number, machines: Machines, traced = false)
   for (const id of ids) await closingCredit(world, processes, id, problems)
   await world.run(world.now + 3_000, () => false)
 
+  for (const { heard } of clients.history)
+    telemetry.count?.('holdfast_decisions_total', { answer: `heard_${heard.type}` })
   problems.push(...check(servers.journal.wallets(), clients.history, commits, servers.redisForgot))
   let entries = 0
   for (const wallet of servers.journal.wallets()) entries += wallet.entries.length

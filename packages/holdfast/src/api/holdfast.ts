@@ -126,7 +126,11 @@ async function prepare(
 ): Promise<Settings> {
   if (options.migrate === false) await checkMigrated(postgres)
   else await migrate(postgres)
-  for (const finding of await checkServer(postgres)) telemetry.log?.('warn', 'postgres_setting', { ...finding })
+  for (const finding of await checkServer(postgres)) {
+    // A key that can't be stored would be refused after it was decided: such a database can't keep the promise at all.
+    if (finding.setting === 'server_encoding') throw new HoldfastError('incompatible', finding.text)
+    telemetry.log?.('warn', 'postgres_setting', { ...finding })
+  }
   const { secret } = await readSettings(postgres)
   const [row] = await postgres.query<{ shards: number }>('fixShards', [shards ?? DEFAULT_SHARDS])
   if (!row) throw new HoldfastError('unavailable', 'The settings of the database are gone')

@@ -9,6 +9,7 @@ export interface ServerFinding {
 
 interface ServerState {
   version: number
+  encoding: string
   in_recovery: boolean
   fsync: string
   full_page_writes: string
@@ -37,6 +38,13 @@ export function judgeServer(state: ServerState): ServerFinding[] {
       'danger',
       'server_version',
       `Postgres ${Math.floor(state.version / 10_000)} is older than 14, the oldest tested`,
+    )
+  }
+  if (state.encoding !== 'UTF8') {
+    find(
+      'danger',
+      'server_encoding',
+      `The database is encoded in ${state.encoding}, which can't hold every key: expected UTF8`,
     )
   }
   if (state.in_recovery) {

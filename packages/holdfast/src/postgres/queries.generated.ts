@@ -7,6 +7,7 @@ SELECT append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, 
   checkServer: `-- Settings as they hold for this very connection, after what Holdfast set on it.
 SELECT
   current_setting('server_version_num')::integer AS version,
+  current_setting('server_encoding') AS encoding,
   pg_is_in_recovery() AS in_recovery,
   current_setting('fsync') AS fsync,
   current_setting('full_page_writes') AS full_page_writes,

@@ -5,6 +5,7 @@ import { judgeServer } from '../../src/postgres/check-server.js'
 
 const SOUND = {
   version: 150_004,
+  encoding: 'UTF8',
   in_recovery: false,
   fsync: 'on',
   full_page_writes: 'on',
@@ -21,6 +22,7 @@ describe('the judgement of a server', () => {
 
   it.each([
     ['server_version', 'danger', { version: 130_020 }],
+    ['server_encoding', 'danger', { encoding: 'LATIN1' }],
     ['in_recovery', 'danger', { in_recovery: true }],
     ['fsync', 'danger', { fsync: 'off' }],
     ['full_page_writes', 'danger', { full_page_writes: 'off' }],
