@@ -1,4 +1,5 @@
-import { type Place, RedisUnavailable } from '../redis/index.js'
+import { HoldfastError } from '../errors/index.js'
+import type { Place } from '../redis/index.js'
 import type { Outcome } from './attempt.js'
 import type { Circuit } from './circuit.js'
 import type { Context } from './context.js'
@@ -62,7 +63,7 @@ export class Sweeper {
         await this.#sweepShard(shard)
         redis.worked()
       } catch (error) {
-        if (error instanceof RedisUnavailable) redis.failed()
+        if (HoldfastError.is(error, 'unavailable')) redis.failed()
         this.#context.telemetry.log?.('debug', 'sweep_failed', { reason: String(error) })
       }
     }
