@@ -81,6 +81,8 @@ export interface Context {
   redisNow(): number
   postgresNow(): number
   learnRedisClock(clock: number): void
+  /** Has Redis ever told its clock? Before that no deadline can be told to it. */
+  redisClockKnown(): boolean
   learnPostgresClock(clock: number): void
   /** Sends an attempt where it belongs now. */
   route(attempt: Attempt): void

@@ -1,5 +1,5 @@
 import { HoldfastError } from '../errors/index.js'
-import type { Answer, PendingRun } from '../sequencer/index.js'
+import type { Answer, Batch, PendingRun } from '../sequencer/index.js'
 import type { Attempt } from './attempt.js'
 import { jitteredMs } from './clock.js'
 import type { Confirmer } from './confirmer.js'
@@ -80,18 +80,16 @@ export class Decider {
     group.calls += 1
     const lanes: Lane[] = []
     const indexes = new Map<Lane, number>()
-    const behind = this.#context.redisNow() - this.#context.clock.now()
-    const commands = attempts.map((attempt) => {
-      let wallet = indexes.get(attempt.lane)
-      if (wallet === undefined) {
-        wallet = lanes.push(attempt.lane) - 1
-        indexes.set(attempt.lane, wallet)
-      }
-      const deadline = Math.floor(this.#callEnds(attempt) + behind)
-      return { wallet, command: attempt.command, deadline, aheadMs: attempt.aheadMs, memory: attempt.memory }
-    })
+    for (const { lane } of attempts) {
+      if (!indexes.has(lane)) indexes.set(lane, lanes.push(lane) - 1)
+    }
     const circuit = this.#context.redisAt((lanes[0] as Lane).place)
     try {
+      // Once in a process's life: a deadline by the wrong clock would let a held-up call be decided after its caller has gone.
+      if (!this.#context.redisClockKnown()) {
+        this.#context.learnRedisClock((await this.#context.sequencer.decide({ wallets: lanes, commands: [] })).clock)
+      }
+      const commands = this.#sequenced(attempts, indexes)
       const { clock, runs, answers } = await this.#context.sequencer.decide({ wallets: lanes, commands })
       circuit.worked()
       this.#context.learnRedisClock(clock)
@@ -108,6 +106,17 @@ export class Decider {
       group.calls -= 1
       this.#schedule(group)
     }
+  }
+
+  #sequenced(attempts: readonly Attempt[], indexes: ReadonlyMap<Lane, number>): Batch['commands'] {
+    const behind = this.#context.redisNow() - this.#context.clock.now()
+    return attempts.map((attempt) => ({
+      wallet: indexes.get(attempt.lane) as number,
+      command: attempt.command,
+      deadline: Math.floor(this.#callEnds(attempt) + behind),
+      aheadMs: attempt.aheadMs,
+      memory: attempt.memory,
+    }))
   }
 
   /** After this (the engine's clock) a call made now is not decided any more. */

@@ -62,7 +62,7 @@ export class Engine {
   readonly #fallback: Fallback
   readonly #sweeper: Sweeper
   readonly #parts: EngineParts
-  #redisBehindMs = 0
+  #redisBehindMs: number | undefined
   #postgresBehindMs = 0
   #attempts = 0
   #closing = false
@@ -89,7 +89,8 @@ export class Engine {
       asker,
       postgres,
       redisAt: (place) => this.#redisAt(this.#groupOf(place)),
-      redisNow: () => clock.now() + this.#redisBehindMs,
+      redisNow: () => clock.now() + (this.#redisBehindMs ?? 0),
+      redisClockKnown: () => this.#redisBehindMs !== undefined,
       postgresNow: () => clock.now() + this.#postgresBehindMs,
       learnRedisClock: (time) => {
         this.#redisBehindMs = time - clock.now()
