@@ -19,7 +19,6 @@ const JOURNAL = 'sim/journal.ts'
 
 /** Processes usually hand each other's entries on, so that gaps hardly come up. This alone must do no harm: see `HARMLESS`. */
 const OWN_ENTRIES_ONLY = [
-  { file: LUA, find: 'w.key = key\n', replace: 'w.key = key\nw.before = w.seq\n' },
   {
     file: LUA,
     find: 'local entries = entries_after(w, math.max(w.acked, w.known), pending_max + EXPIRE_MAX)',
@@ -29,7 +28,7 @@ const OWN_ENTRIES_ONLY = [
 
 const NO_INCARNATION = [{ file: LUA, find: 'if w.life ~= life then', replace: 'if false then' }]
 
-const NO_RECALL = [{ file: LUA, find: 'local answer = recall(w, c)', replace: 'local answer = nil' }]
+const NO_RECALL = [{ file: LUA, find: 'local answer, entry = recall(w, c)', replace: 'local answer, entry' }]
 
 /** Changes that cost time and nothing else: the protocol must hold without them. */
 export const HARMLESS: readonly Pick<Mutant, 'rule' | 'patches'>[] = [
@@ -38,6 +37,14 @@ export const HARMLESS: readonly Pick<Mutant, 'rule' | 'patches'>[] = [
   {
     rule: 'the lease keeps others from loading at once',
     patches: [{ file: LUA, find: "lease = 'busy'", replace: "lease = 'leased'" }],
+  },
+  {
+    rule: 'there is room for a few entries before the ring must grow',
+    patches: [{ file: LUA, find: 'local RING = 16', replace: 'local RING = 1' }],
+  },
+  {
+    rule: 'many refunds are noted before they are swept away',
+    patches: [{ file: LUA, find: 'local REFUNDS_MAX = 64', replace: 'local REFUNDS_MAX = 1' }],
   },
 ]
 
@@ -202,11 +209,11 @@ export const MUTANTS: readonly Mutant[] = [
     within: 200,
   },
   {
-    rule: 'pending results are never pruned',
+    rule: 'pending entries are never overwritten',
     without: 'a gap that nobody can fill',
     patches: [
-      { file: LUA, find: 'local last = math.min(w.acked, w.seq - RESULTS_KEPT)', replace: 'local last = w.seq - 1' },
-      { file: LUA, find: 'if last - w.floor < RESULTS_SPARE then', replace: 'if last - w.floor < 1 then' },
+      { file: LUA, find: 'local RING = 16', replace: 'local RING = 2' },
+      { file: LUA, find: 'if w.seq - w.acked >= w.ring then', replace: 'if false then' },
     ],
     within: 50,
   },
@@ -214,11 +221,11 @@ export const MUTANTS: readonly Mutant[] = [
     rule: 'the acknowledged seq carries its epoch',
     without: 'entries of a new life are taken for acknowledged',
     patches: [
-      { file: LUA, find: 'if tonumber(ARGV[a + 4]) == w.epoch then', replace: 'if true then' },
+      { file: LUA, find: 'if t.epoch == w.epoch then', replace: 'if true then' },
       {
         file: LUA,
-        find: 'w.acked = math.min(w.seq, math.max(w.acked, tonumber(ARGV[a + 5])))',
-        replace: 'w.acked = math.max(w.acked, tonumber(ARGV[a + 5]))',
+        find: 'w.acked = math.min(w.seq, math.max(w.acked, t.acked))',
+        replace: 'w.acked = math.max(w.acked, t.acked)',
       },
     ],
     within: 1_500,
@@ -257,7 +264,7 @@ export const MUTANTS: readonly Mutant[] = [
       {
         file: LUA,
         find: "file(w, now, c, give_back('expire', hold))",
-        replace: "w.changed['h:' .. hold.id] = ''; w.open = w.open - 1",
+        replace: "remove(w, 'h:' .. hold.id); w.open = w.open - 1",
       },
     ],
     within: 50,
@@ -283,7 +290,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     rule: 'what was acknowledged from memory is decided again in the new life',
     without: 'a raise discards it, though Redis forgot nothing',
-    patches: [{ file: LUA, find: 'pending[#pending + 1] = command_of(texts[i])', replace: '' }],
+    patches: [{ file: LUA, find: 'pending[#pending + 1] = command_of(entry)', replace: '' }],
     within: 2_000,
   },
   {

@@ -1,10 +1,17 @@
 import { type Clock, Engine, type EngineOptions } from '../packages/holdfast/src/engine/index.js'
 import type { Journal } from '../packages/holdfast/src/journal/index.js'
 import { PostgresError } from '../packages/holdfast/src/postgres/index.js'
-import { Keys, RedisUnavailable, type Script, type ScriptRunner } from '../packages/holdfast/src/redis/index.js'
-import { Sequencer } from '../packages/holdfast/src/sequencer/index.js'
+import {
+  Keys,
+  RedisUnavailable,
+  type Script,
+  type ScriptArg,
+  type ScriptRunner,
+} from '../packages/holdfast/src/redis/index.js'
+import { readBatch, Sequencer } from '../packages/holdfast/src/sequencer/index.js'
 import type { Telemetry } from '../packages/holdfast/src/telemetry/index.js'
 import type { RedisServer, Servers } from './servers.js'
+import type { Reply } from './valkey.js'
 import type { World } from './world.js'
 
 export const SHARDS = 2
@@ -183,7 +190,7 @@ export class Process {
             if (this.redisCut || chance.happens(this.#weather.lossy)) return
             this.#world.plan(this.#delayMs(), () => {
               if (!server.up) return giveUp(1)
-              const outcome = this.#execute(server, script, scriptKeys, args as (string | number)[])
+              const outcome = this.#execute(server, script, scriptKeys, args)
               if (this.redisCut || chance.happens(this.#weather.lossy)) return giveUp(1)
               answer(() => ('reply' in outcome ? resolve(outcome.reply) : reject(outcome.error)), this.#delayMs())
             })
@@ -193,10 +200,10 @@ export class Process {
     }
   }
 
-  #execute(server: RedisServer, script: Script, scriptKeys: readonly string[], args: readonly (string | number)[]) {
+  #execute(server: RedisServer, script: Script, scriptKeys: readonly string[], args: readonly ScriptArg[]) {
     try {
       const reply = server.valkey.run(script, scriptKeys, args)
-      this.#world.tell(() => `${this.name} → ${server.name} ${script.name} ${summary(script, args)} = ${short(reply)}`)
+      this.#world.tell(() => `${this.name} → ${server.name} ${script.name} ${summary(script, scriptKeys, args, reply)}`)
       return { reply }
     } catch (error) {
       this.#world.tell(() => `${this.name} → ${server.name} ${script.name} ${error}`)
@@ -252,6 +259,23 @@ function short(value: unknown): string {
   return text.length > 300 ? `${text.slice(0, 300)}…` : text
 }
 
-function summary(script: Script, args: readonly (string | number)[]): string {
-  return script.name === 'wallet_decide' ? args.filter((arg) => /^[a-z]+ [\d ]*\w*$/.test(String(arg))).join(', ') : ''
+/** Where the message of `wallet_decide` says how many agendas it is about. */
+const AGENDAS_AT = 32
+
+function summary(script: Script, scriptKeys: readonly string[], args: readonly ScriptArg[], reply: Reply): string {
+  if (script.name !== 'wallet_decide') return `= ${short(readable(reply))}`
+  const message = args[1] as Buffer
+  const commands = message.toString('latin1').match(/[a-z]+( \d+)+( [a-z]+)?/g) ?? []
+  const walletCount = scriptKeys.length - message.readUInt16LE(AGENDAS_AT)
+  const { clock, runs, answers } = readBatch(reply as Buffer, walletCount, new Array(Number(args[0])).fill(0))
+  const pending = runs.map((run) => ('entries' in run ? { ...run, entries: run.entries.map(({ seq }) => seq) } : run))
+  return `${commands.join(', ')} = ${short({ clock, pending, answers })}`
+}
+
+/** What is text as text, and how many bytes are not. */
+function readable(reply: Reply): unknown {
+  if (Array.isArray(reply)) return reply.map(readable)
+  if (!Buffer.isBuffer(reply)) return reply
+  const text = reply.toString()
+  return /^[\x20-\x7e]*$/.test(text) ? text : `${reply.length} bytes`
 }

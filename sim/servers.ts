@@ -94,7 +94,7 @@ export class Servers {
 
   /** One key is evicted. */
   evictKey(): void {
-    const keys = (this.master.valkey.call('KEYS', '*') as string[]).sort()
+    const keys = this.master.valkey.keys()
     if (keys.length === 0) return
     this.redisForgot = true
     const key = this.#world.chance.pick(keys)

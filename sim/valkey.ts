@@ -23,9 +23,12 @@ interface WasmApi {
 }
 
 /** Data as the commands that write it. */
-export type DataCopy = readonly (readonly [string, string, ...(string | number)[]])[]
+export type DataCopy = readonly (readonly [string, string, ...Word[]])[]
 
-export type Reply = string | number | null | Reply[]
+export type Word = string | number | Buffer
+
+/** Strings as bytes: half of what the scripts keep and say is packed. */
+export type Reply = Buffer | number | null | Reply[]
 
 interface Exports {
   memory: { buffer: ArrayBuffer }
@@ -108,7 +111,7 @@ export class Valkey {
   }
 
   /** One command, answered before this returns. */
-  call(...words: (string | number)[]): Reply {
+  call(...words: Word[]): Reply {
     this.#wire.send(encode(words))
     // A pass of the event loop reads a part, runs the command, or writes a part of the reply.
     let reply: Reply | Error | undefined
@@ -123,7 +126,7 @@ export class Valkey {
   }
 
   /** Runs a script of the product, by its hash as the product does. */
-  run(script: { sha1: string; source: string }, keys: readonly string[], args: readonly (string | number)[]): Reply {
+  run(script: { sha1: string; source: string }, keys: readonly string[], args: readonly Word[]): Reply {
     try {
       return this.call('EVALSHA', script.sha1, keys.length, ...keys, ...args)
     } catch (error) {
@@ -134,15 +137,20 @@ export class Valkey {
 
   /** What a replica or a file on disk would have. */
   copy(): DataCopy {
-    return (this.call('KEYS', '*') as string[]).sort().map((key): DataCopy[number] => {
-      const type = this.call('TYPE', key)
-      if (type === 'hash') return ['HSET', key, ...(this.call('HGETALL', key) as string[])]
+    return this.keys().map((key): DataCopy[number] => {
+      const type = String(this.call('TYPE', key))
+      if (type === 'hash') return ['HSET', key, ...(this.call('HGETALL', key) as Buffer[])]
       if (type === 'zset') {
-        const members = this.call('ZRANGE', key, 0, -1, 'WITHSCORES') as string[]
-        return ['ZADD', key, ...members.flatMap((word, at) => (at % 2 === 0 ? [members[at + 1] as string, word] : []))]
+        const members = this.call('ZRANGE', key, 0, -1, 'WITHSCORES') as Buffer[]
+        return ['ZADD', key, ...members.flatMap((word, at) => (at % 2 === 0 ? [members[at + 1] as Buffer, word] : []))]
       }
-      return ['SET', key, this.call('GET', key) as string, 'PX', Math.max(1, this.call('PTTL', key) as number)]
+      return ['SET', key, this.call('GET', key) as Buffer, 'PX', Math.max(1, this.call('PTTL', key) as number)]
     })
+  }
+
+  /** In order, so that what is done to them does not depend on how the server keeps them. */
+  keys(): string[] {
+    return (this.call('KEYS', '*') as Buffer[]).map(String).sort()
   }
 
   /** Starts again from a copy, or from nothing. */
@@ -234,14 +242,16 @@ class Wire {
   }
 }
 
-function encode(words: (string | number)[]): Buffer {
-  let text = `*${words.length}\r\n`
+function encode(words: readonly Word[]): Buffer {
+  const parts: Buffer[] = [Buffer.from(`*${words.length}\r\n`)]
   for (const word of words) {
-    const value = String(word)
-    text += `$${Buffer.byteLength(value)}\r\n${value}\r\n`
+    const value = Buffer.isBuffer(word) ? word : Buffer.from(String(word))
+    parts.push(Buffer.from(`$${value.length}\r\n`), value, CRLF)
   }
-  return Buffer.from(text)
+  return Buffer.concat(parts)
 }
+
+const CRLF = Buffer.from('\r\n')
 
 /** Undefined while the reply is not complete. */
 function decode(bytes: Buffer): Reply | Error | undefined {
@@ -257,16 +267,16 @@ function decode(bytes: Buffer): Reply | Error | undefined {
   const value = (): Reply | Error => {
     const head = line()
     const rest = head.slice(1)
-    if (!complete || head[0] === '+') return rest
+    if (!complete || head[0] === '+') return Buffer.from(rest)
     if (head[0] === '-') return new Error(rest)
     if (head[0] === ':') return Number(rest)
     const length = Number(rest)
     if (length < 0) return null
     if (head[0] === '$') {
       if (at + length + 2 > bytes.length) complete = false
-      const text = bytes.toString('utf8', at, at + length)
+      const value = bytes.subarray(at, at + length)
       at += length + 2
-      return text
+      return value
     }
     const items: Reply[] = []
     while (complete && items.length < length) items.push(value() as Reply)

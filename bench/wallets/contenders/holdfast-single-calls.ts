@@ -4,13 +4,7 @@ import { Engine } from '../../../packages/holdfast/src/engine/index.js'
 import { PostgresJournal } from '../../../packages/holdfast/src/journal/index.js'
 import { migrate, Postgres, readSettings } from '../../../packages/holdfast/src/postgres/index.js'
 import { Keys, RedisConnection, RedisScriptRunner } from '../../../packages/holdfast/src/redis/index.js'
-import {
-  type Answer,
-  type Batch,
-  type BatchReply,
-  type PendingRun,
-  Sequencer,
-} from '../../../packages/holdfast/src/sequencer/index.js'
+import { type Answer, type Batch, type BatchReply, Sequencer } from '../../../packages/holdfast/src/sequencer/index.js'
 import type { Place } from '../../harness/contender.js'
 import { HoldfastContender } from './holdfast.js'
 
@@ -65,17 +59,17 @@ class SingleCallSequencer extends Sequencer {
         })
       }),
     )
-    const runs: (PendingRun | Answer | undefined)[] = wallets.map(() => undefined)
+    const runs: (BatchReply['runs'][number] | undefined)[] = wallets.map(() => undefined)
     for (const [index, reply] of replies.entries()) {
       const at = commands[index]?.wallet as number
-      const run = reply.runs[0] as PendingRun | Answer
+      const run = reply.runs[0] as BatchReply['runs'][number]
       const before = runs[at]
       if (before && !('type' in before) && !('type' in run)) before.entries.push(...run.entries)
       else runs[at] ??= run
     }
     return {
       clock: Math.max(...replies.map(({ clock }) => clock)),
-      runs: runs as (PendingRun | Answer)[],
+      runs: runs as BatchReply['runs'],
       answers: replies.map(({ answers }) => answers[0] as Answer),
     }
   }

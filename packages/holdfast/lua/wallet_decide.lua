@@ -2,19 +2,22 @@
 --
 -- KEYS  1…   the agendas of the shards, then the wallets, each once
 -- ARGV  1    how many commands
---       2    the caller's clock, ms            3  how far ahead of it the server's clock may be believed, ms
---       4    after how long somebody should look after a pending entry, ms
---       5    how many pending entries a wallet may have
---       6    how many agendas
---       then for each wallet   name on the agenda, number of its agenda, least epoch to trust, epoch of the next two, acknowledged seq, seq up to which the caller has entries
---       then for each command  wallet (1…), kind, key, params, hold, amount, ttl, beyond, of, charge, facts, counter, metadata,
---                              deadline, by how much the wallet's own time may be ahead of it, durability
--- Returns { server's clock, a reply for each wallet …, a reply for each command … }
---       wallet   {epoch, acked, entry, entry, …}: all pending entries that the caller does not have yet, oldest first
---                {'untrusted', why, epoch}
---       command  {'ok', seq} · {'replay', seq, entry} · {'no', epoch, seq, head, code, fact, value, …}
---                {'conflict', epoch, seq, head} · {'seen'} (the result is gone from here; the journal has it) · {'late', clock}
---                {'more'} · {'facts'} · {'touched', due, epoch, seq} · {'full'} · {'unmarked'} · {'untrusted'} · {'error', text}
+--       2    all the rest, packed (src/sequencer/message.ts writes it): the caller's clock (ms), how far ahead of it the server's clock may
+--            be believed (ms), after how long somebody should look after a pending entry (ms), how many pending entries a wallet may have,
+--            how many agendas
+--            then for each wallet   number of its agenda, name on it, least epoch to trust, epoch of the next two, acknowledged seq,
+--                                   seq up to which the caller has entries
+--            then for each command  wallet (1…), flags, kind, key, params, hold, counter, metadata, amount, ttl, deadline, by how much
+--                                   the wallet's own time may be ahead of it; for a refund also seq and size of the charge, and with
+--                                   facts those: epoch, seq, refunded, is the hold closed, charged to it, refunded of that
+-- Returns one packed string: the server's clock, then for each wallet and each command
+--       wallet   epoch, acked, how many entries, and all pending entries that the caller does not have yet, oldest first; a missing one
+--                ends the list                                                        or: untrusted, why, epoch
+--       command  accepted, seq · replay, entry · words:
+--                no epoch seq head code fact value … · conflict epoch seq head · seen (the result is gone from here; the journal has it)
+--                late clock · more · facts · touched due epoch seq · full · unmarked · untrusted · error text
+--
+-- One string in and one out: a thousand arguments and nested replies cost both sides more than the decisions themselves.
 --
 -- Running it twice is safe: the key of a command finds the first run's result. It is not resent all the same: whoever tells a caller
 -- "no" must know that no copy is still under way that could be decided otherwise.
@@ -23,43 +26,63 @@
 -- @batch 64
 -- @include wallet/entry
 -- @include wallet/state
+-- @include wallet/recent
+-- @include wallet/refunds
 -- @include wallet/decide
 
-local WALLET_ARGS = 6
-local COMMAND_ARGS = 16
+local HEADER = '<ddddH'
+local WALLET = '<HHc0dddd'
+local COMMAND = '<HBBc0Hc0Hc0Hc0Hc0I4c0dddd'
+local CHARGE = '<dd'
+local FACTS = '<dddBdd'
+local BEYOND, MEMORY, REFUND, KNOWN = 1, 2, 4, 8
+
+local TRUSTED, UNTRUSTED = 0, 1
+local ACCEPTED, REPLAY, WORDS = 0, 1, 2
 
 local command_count = tonumber(ARGV[1])
-local caller_clock = tonumber(ARGV[2])
-local ahead_max = tonumber(ARGV[3])
-local help_after = tonumber(ARGV[4])
-local pending_max = tonumber(ARGV[5])
-local agenda_count = tonumber(ARGV[6])
+local message = ARGV[2]
+local caller_clock, ahead_max, help_after, pending_max, agenda_count, position = unpack_bytes(HEADER, message)
 local wallet_count = #KEYS - agenda_count
-local first_command = 6 + wallet_count * WALLET_ARGS
 
 local time = redis.call('TIME')
 local clock = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 
-local fields = {}
+local told = {}
 for i = 1, wallet_count do
-  fields[i] = {}
+  local agenda, name, epoch_min, epoch, acked, known
+  agenda, name, epoch_min, epoch, acked, known, position = unpack_bytes(WALLET, message, position)
+  told[i] = { agenda = agenda, name = name, epoch_min = epoch_min, epoch = epoch, acked = acked, known = known }
 end
+
+local function has(flags, flag)
+  return flags % (2 * flag) >= flag
+end
+
 local commands = {}
 for i = 1, command_count do
-  local a = first_command + (i - 1) * COMMAND_ARGS
+  local wallet, flags, kind, key, params, hold, counter, metadata, amount, ttl, deadline, ahead
+  wallet, flags, kind, key, params, hold, counter, metadata, amount, ttl, deadline, ahead, position =
+    unpack_bytes(COMMAND, message, position)
   local c = {
-    wallet = tonumber(ARGV[a + 1]), kind = ARGV[a + 2], key = ARGV[a + 3], params = ARGV[a + 4], hold = ARGV[a + 5],
-    amount = tonumber(ARGV[a + 6]), ttl = tonumber(ARGV[a + 7]), beyond = ARGV[a + 8] == '1', of = tonumber(ARGV[a + 9]),
-    charge = tonumber(ARGV[a + 10]), facts = ARGV[a + 11], counter = ARGV[a + 12], metadata = ARGV[a + 13],
-    deadline = tonumber(ARGV[a + 14]), ahead = tonumber(ARGV[a + 15]), memory = ARGV[a + 16] == 'memory',
+    wallet = wallet, kind = kind, key = key, params = params, hold = hold, counter = counter, metadata = metadata,
+    amount = amount, ttl = ttl, deadline = deadline, ahead = ahead, beyond = has(flags, BEYOND), memory = has(flags, MEMORY), of = 0,
   }
-  commands[i] = c
-  local wanted = fields[c.wallet]
-  if c.key ~= '' then
-    wanted[#wanted + 1] = 'k:' .. c.key
+  if has(flags, REFUND) then
+    c.of, c.charge, position = unpack_bytes(CHARGE, message, position)
   end
-  if c.hold ~= '' then
-    wanted[#wanted + 1] = 'h:' .. c.hold
+  if has(flags, KNOWN) then
+    local epoch, seq, refunded, closed, charged, hold_refunded
+    epoch, seq, refunded, closed, charged, hold_refunded, position = unpack_bytes(FACTS, message, position)
+    c.facts = { epoch = epoch, seq = seq, refunded = refunded, closed = closed == 1, charged = charged, hold_refunded = hold_refunded }
+  end
+  commands[i] = c
+  local t = told[wallet]
+  local wanted = t.fields
+  if wanted then
+    wanted[#wanted + 1] = 'h:' .. hold
+  else
+    t.fields = { 'core', 'h:' .. hold }
   end
 end
 
@@ -67,41 +90,37 @@ local life = incarnation()
 local wallets = {}
 local distrust = {}
 for i = 1, wallet_count do
-  local a = 6 + (i - 1) * WALLET_ARGS
-  local w, why, epoch = read_wallet(KEYS[agenda_count + i], fields[i], life, tonumber(ARGV[a + 3]))
+  local t = told[i]
+  local w, why, epoch = read_wallet(KEYS[agenda_count + i], t.fields or CORE_ALONE, life, t.epoch_min)
   if w then
-    w.name = ARGV[a + 1]
-    w.agenda_key = KEYS[tonumber(ARGV[a + 2])]
+    w.name = t.name
+    w.agenda_key = KEYS[t.agenda]
     w.known = 0
-    if tonumber(ARGV[a + 4]) == w.epoch then
-      w.acked = math.min(w.seq, math.max(w.acked, tonumber(ARGV[a + 5])))
-      w.known = tonumber(ARGV[a + 6])
+    if t.epoch == w.epoch then
+      w.acked = math.min(w.seq, math.max(w.acked, t.acked))
+      w.known = t.known
     end
     wallets[i] = w
   else
-    distrust[i] = { 'untrusted', why, digits(epoch) }
+    distrust[i] = { why, epoch }
   end
 end
 
--- The answer to a key that was seen before, or nil.
+-- The answer to a key that was seen before, or nil; and the entry, where that is the answer.
 local function recall(w, c)
-  local seen = get(w, 'k:' .. c.key)
-  if not seen then
+  local bytes = find_entry(w, c.key)
+  if not bytes then
     if c.kind == 'hold' and get(w, 'h:' .. c.key) then
       return { 'seen' }
     end
     return nil
   end
-  local seq = tonumber(string.match(seen, '^%S+'))
-  local text = entry_text(w, seq)
-  if not text then
-    return { 'seen' }
-  end
+  local entry = read_entry(bytes)
   -- A refund's hold follows from the charge that its params name, and the caller may not have read that yet.
-  if field_of(text, 20) ~= c.params or (c.kind ~= 'refund' and field_of(text, 11) ~= c.hold) then
-    return { 'conflict', field_of(text, 1), digits(seq), field_of(text, 23) }
+  if entry.params ~= c.params or (c.kind ~= 'refund' and entry.hold ~= c.hold) then
+    return { 'conflict', digits(entry.epoch), digits(entry.seq), entry.hash }
   end
-  return { 'replay', digits(seq), text }
+  return REPLAY, bytes
 end
 
 local function attempt(c)
@@ -110,9 +129,9 @@ local function attempt(c)
     return { 'untrusted' }
   end
   if c.key ~= '' then
-    local answer = recall(w, c)
+    local answer, entry = recall(w, c)
     if answer then
-      return answer
+      return answer, entry
     end
   end
   -- The wallet's time counts too, because this server's clock may be behind that of the one before it. Where it is ahead for good, the
@@ -125,7 +144,7 @@ local function attempt(c)
   if w.more then
     return { 'more' }
   end
-  if c.memory and w.memory ~= '1' then
+  if c.memory and not w.memory then
     return { 'unmarked' }
   end
   if w.seq - w.acked >= pending_max then
@@ -135,6 +154,9 @@ local function attempt(c)
   w.clock = now
   w.touched = true
   local answer = decide(w, c, now)
+  if not answer then
+    return ACCEPTED, w.seq
+  end
   if answer[1] == 'no' then
     table.insert(answer, 2, digits(w.epoch))
     table.insert(answer, 3, digits(w.seq))
@@ -145,26 +167,26 @@ local function attempt(c)
     answer[2] = digits(w.due)
     answer[3] = digits(w.epoch)
     answer[4] = digits(w.seq)
-  elseif answer[1] == 'ok' and c.memory then
-    w.changed['k:' .. c.key] = answer[2] .. ' m'
   end
   return answer
 end
 
-local reply = { digits(clock) }
 local answers = {}
+local details = {}
 for i = 1, command_count do
   local c = commands[i]
   -- A command that stumbles takes its wallet's part of the batch with it, and nobody else's: nothing is written before the end.
-  local fine, answer = pcall(attempt, c)
+  local fine, answer, detail = pcall(attempt, c)
   if not fine then
-    distrust[c.wallet] = { 'untrusted', 'error', digits(wallets[c.wallet].epoch) }
+    distrust[c.wallet] = { 'error', wallets[c.wallet].epoch }
     wallets[c.wallet] = nil
     answer = { 'error', tostring(answer) }
   end
   answers[i] = answer
+  details[i] = detail
 end
 
+local reply = { pack('<d', clock) }
 for i = 1, wallet_count do
   local w = wallets[i]
   if w then
@@ -172,15 +194,32 @@ for i = 1, wallet_count do
     if w.touched then
       write_wallet(w, w.agenda_key, w.name, w.clock + help_after)
     end
-    table.insert(entries, 1, digits(w.acked))
-    table.insert(entries, 1, digits(w.epoch))
-    reply[#reply + 1] = entries
+    local count = 0
+    while entries[count + 1] do
+      count = count + 1
+    end
+    reply[#reply + 1] = pack('<BddI4', TRUSTED, w.epoch, w.acked, count)
+    for n = 1, count do
+      reply[#reply + 1] = entries[n]
+    end
   else
-    reply[#reply + 1] = distrust[i]
+    local why, epoch = distrust[i][1], distrust[i][2]
+    reply[#reply + 1] = pack('<BBc0d', UNTRUSTED, #why, why, epoch)
   end
 end
 for i = 1, command_count do
-  reply[#reply + 1] = wallets[commands[i].wallet] and answers[i]
-    or (answers[i][1] == 'error' and answers[i] or { 'untrusted' })
+  local answer = answers[i]
+  if not wallets[commands[i].wallet] and answer[1] ~= 'error' then
+    answer = { 'untrusted' }
+  end
+  if answer == ACCEPTED then
+    reply[#reply + 1] = pack('<Bd', ACCEPTED, details[i])
+  elseif answer == REPLAY then
+    reply[#reply + 1] = pack('<B', REPLAY)
+    reply[#reply + 1] = details[i]
+  else
+    local words = table.concat(answer, '\n')
+    reply[#reply + 1] = pack('<BI4c0', WORDS, #words, words)
+  end
 end
-return reply
+return table.concat(reply)

@@ -7,7 +7,7 @@
 -- KEYS  1 the shard's agenda   2 the wallet   3 the lease
 -- ARGV  1 name on the agenda   2 who asks   3 deadline, ms of the server's clock   4 after how long somebody should look after pending entries, ms
 --       5 epoch   6 seq   7 head   8 at   9 available   10 reserved   11 limit   12 status   13 due   14 since   15 memory   16 clock
---       17 how many holds; for each: id, text
+--       17 how many holds; for each: id, its five numbers
 --       then the keys among the pending entries that the journal has already
 -- Returns { 'installed', seq, key, code, key, code, … } (what was acknowledged from memory and is lost, and why)
 --         { 'newer', epoch } · { 'late' }
@@ -15,6 +15,8 @@
 -- @resend never
 -- @include wallet/entry
 -- @include wallet/state
+-- @include wallet/recent
+-- @include wallet/refunds
 -- @include wallet/decide
 
 local time = redis.call('TIME')
@@ -37,16 +39,15 @@ end
 
 -- What a command was can be read off its entry: `params` are its kind and numbers. (Never a refund: those are not acknowledged
 -- from memory, because they rest on facts of the journal.)
-local function command_of(text)
-  local kind = field_of(text, 3)
+local function command_of(entry)
+  local kind = entry.kind
   local words = {}
-  for word in string.gmatch(field_of(text, 20), '%S+') do
+  for word in string.gmatch(entry.params, '%S+') do
     words[#words + 1] = word
   end
   local c = {
-    kind = kind, key = field_of(text, 4), params = field_of(text, 20), hold = field_of(text, 11), amount = tonumber(field_of(text, 6)),
-    ttl = 0, beyond = false, of = tonumber(field_of(text, 17)), charge = 0, facts = '', counter = field_of(text, 19),
-    metadata = field_of(text, 21), at = tonumber(field_of(text, 5)),
+    kind = kind, key = entry.key, params = entry.params, hold = entry.hold, amount = entry.amount, ttl = 0, beyond = false, of = entry.of,
+    counter = entry.counter, metadata = entry.metadata, at = entry.at, memory = true,
   }
   if kind == 'hold' or kind == 'extend' then
     c.ttl = tonumber(words[3])
@@ -58,14 +59,12 @@ end
 
 local pending = {}
 if old then
-  old.key = KEYS[2]
-  old.entries = {}
-  local texts = entries_after(old, old.acked, 4096)
-  for i = 1, #texts do
-    local key = texts[i] and field_of(texts[i], 4)
-    local result = key and redis.call('HGET', KEYS[2], 'k:' .. key)
-    if result and string.find(result, ' m', 1, true) and not committed[key] then
-      pending[#pending + 1] = command_of(texts[i])
+  track(old, KEYS[2], {})
+  local entries = entries_after(old, old.acked, 4096)
+  for i = 1, #entries do
+    local entry = entries[i] and was_memory(old, old.acked + i) and read_entry(entries[i])
+    if entry and not committed[entry.key] then
+      pending[#pending + 1] = command_of(entry)
     end
   end
 end
@@ -75,17 +74,20 @@ if redis.call('GET', KEYS[3]) == ARGV[2] then
   redis.call('DEL', KEYS[3])
 end
 
-local w = {
-  key = KEYS[2], loaded = {}, changed = {}, entries = {},
+local w = track({
   epoch = epoch, life = incarnation(), seq = tonumber(ARGV[6]), head = ARGV[7], at = tonumber(ARGV[8]),
   available = tonumber(ARGV[9]), reserved = tonumber(ARGV[10]), limit = tonumber(ARGV[11]), status = ARGV[12],
   due = tonumber(ARGV[13]), since = tonumber(ARGV[14]), open = hold_count, acked = tonumber(ARGV[6]), floor = tonumber(ARGV[6]),
-  agenda = 0, memory = ARGV[15], clock = tonumber(ARGV[16]),
+  agenda = 0, memory = ARGV[15] == '1', clock = tonumber(ARGV[16]), ring = RING, recent = '',
   -- There is no second call for what was acknowledged: all that is due expires in this one.
   expire_max = math.huge,
-}
+}, KEYS[2], {})
 for i = 1, hold_count do
-  w.changed['h:' .. ARGV[16 + 2 * i]] = ARGV[17 + 2 * i]
+  local amount, captured, left, expires, refunded = string.match(ARGV[17 + 2 * i], '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
+  put(w, 'h:' .. ARGV[16 + 2 * i], format_hold({
+    amount = tonumber(amount), captured = tonumber(captured), left = tonumber(left), expires = tonumber(expires),
+    refunded = tonumber(refunded),
+  }))
 end
 
 local reply = { 'installed', '' }
@@ -93,9 +95,7 @@ for i = 1, #pending do
   local c = pending[i]
   w.clock = math.max(c.at, w.clock)
   local answer = decide(w, c, w.clock)
-  if answer[1] == 'ok' then
-    w.changed['k:' .. c.key] = answer[2] .. ' m'
-  else
+  if answer then
     reply[#reply + 1] = c.key
     reply[#reply + 1] = answer[2] or answer[1]
   end

@@ -9,10 +9,11 @@
 -- @resend safe
 -- @include wallet/entry
 -- @include wallet/state
+-- @include wallet/recent
 
 local PENDING_MAX = 4096
 
-local w, text = read_core(KEYS[1])
+local w, core = read_core(KEYS[1])
 local why = 'trusted'
 if not w then
   why = 'missing'
@@ -30,21 +31,17 @@ if why ~= 'trusted' and ARGV[3] ~= '0' then
   end
 end
 
-local reply = { why, digits(w and w.epoch or 0), lease, w and text or '' }
+local reply = { why, digits(w and w.epoch or 0), lease, w and core or '' }
 if not w then
   return reply
 end
-w.key = KEYS[1]
-w.entries = {}
-w.loaded = {}
-w.changed = {}
+track(w, KEYS[1], {})
 local entries = entries_after(w, w.acked, PENDING_MAX)
 for i = 1, #entries do
   if not entries[i] then
     break
   end
   reply[#reply + 1] = entries[i]
-  local result = get(w, 'k:' .. field_of(entries[i], 4))
-  reply[#reply + 1] = result and string.find(result, ' m', 1, true) and '1' or '0'
+  reply[#reply + 1] = was_memory(w, w.acked + i) and '1' or '0'
 end
 return reply

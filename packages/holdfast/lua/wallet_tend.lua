@@ -12,6 +12,8 @@
 -- @batch 64
 -- @include wallet/entry
 -- @include wallet/state
+-- @include wallet/recent
+-- @include wallet/refunds
 -- @include wallet/decide
 
 local PENDING_MAX = 512
@@ -27,7 +29,7 @@ local touch = { kind = 'touch', key = '', hold = '' }
 local function tend(i)
   local key = KEYS[i + 1]
   local name = ARGV[3 + 3 * i]
-  local w = read_wallet(key, {}, life, 0)
+  local w = read_wallet(key, CORE_ALONE, life, 0)
   if not w then
     redis.call('ZREM', KEYS[1], name)
     return { 'gone' }

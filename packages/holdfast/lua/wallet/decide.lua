@@ -55,19 +55,14 @@ local function file(w, now, c, change)
   w.open = open_after
   w.available = w.available + change.available
   w.reserved = w.reserved + change.reserved
-  local text, hash = seal({
-    digits(w.epoch), digits(seq), kind, c.key, digits(now),
-    digits(change.amount), digits(change.available), digits(change.reserved), digits(w.available), digits(w.reserved),
-    c.hold, digits(hold and hold.amount or 0), digits(hold and hold.captured or 0), digits(hold and hold.left or 0),
-    digits(hold and hold.expires or 0), digits(hold and hold.refunded or 0),
-    digits(c.of), digits(change.of_refunded or 0), c.counter, c.params, c.metadata,
-  }, w.head, w.due, w.since)
-  w.seq = seq
+  local hashed = pack(ENTRY_HASHED, w.head, #kind, kind, #c.key, c.key, #c.hold, c.hold, #c.counter, c.counter, #c.params, c.params,
+    #c.metadata, c.metadata, w.epoch, seq, now, change.amount, change.available, change.reserved, w.available, w.reserved,
+    hold and hold.amount or 0, hold and hold.captured or 0, hold and hold.left or 0, hold and hold.expires or 0,
+    hold and hold.refunded or 0, c.of, change.of_refunded or 0)
+  local hash = redis.sha1hex(hashed)
+  keep(w, c.key, c.memory, hashed .. hash .. pack('<dd', w.due, w.since))
   w.head = hash
   w.at = now
-  w.entries[seq] = text
-  w.changed['e:' .. digits(seq)] = text
-  w.changed['k:' .. c.key] = digits(seq)
   if kind == 'limit' then
     w.limit = change.amount
   elseif kind == 'freeze' then
@@ -77,7 +72,7 @@ local function file(w, now, c, change)
   elseif kind == 'close' then
     w.status = 'closed'
   elseif kind == 'refund' then
-    w.changed['r:' .. digits(c.of)] = digits(change.of_refunded)
+    note_refund(w, c.of, change.of_refunded)
   end
   if c.hold == '' then
     return
@@ -86,9 +81,13 @@ local function file(w, now, c, change)
   if kind == 'refund' then
     stays = read_hold(w, c.hold) ~= nil
   end
-  w.changed['h:' .. c.hold] = stays and format_hold(hold) or ''
+  if stays then
+    put(w, 'h:' .. c.hold, format_hold(hold))
+  elseif kind ~= 'refund' then
+    remove(w, 'h:' .. c.hold)
+  end
   if not stays and hold.refunded > 0 then
-    w.changed['x:' .. c.hold] = digits(hold.captured) .. ' ' .. digits(hold.refunded)
+    note_closed_hold(w, c.hold, hold.captured, hold.refunded)
   end
 end
 
@@ -165,13 +164,11 @@ end
 -- What the caller read in the journal about the charge counts in the epoch it was read in, if it was read after the last refund that
 -- was swept away here: refunds since then stand in the state.
 local function facts_for(w, c)
-  local epoch, seq, refunded, closed, charged, hold_refunded = string.match(c.facts, '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$')
-  if not epoch or tonumber(epoch) ~= w.epoch or tonumber(seq) < w.floor then
+  local facts = c.facts
+  if not facts or facts.epoch ~= w.epoch or facts.seq < w.floor then
     return nil
   end
-  return {
-    refunded = tonumber(refunded), closed = closed == '1', charged = tonumber(charged), hold_refunded = tonumber(hold_refunded),
-  }
+  return facts
 end
 
 local function hold_for_refund(w, id, facts)
@@ -179,10 +176,9 @@ local function hold_for_refund(w, id, facts)
   if open then
     return open
   end
-  local known = get(w, 'x:' .. id)
+  local known = refunds_of(w).holds[id]
   if known then
-    local charged, refunded = string.match(known, '^(%S+) (%S+)$')
-    return { amount = 0, captured = tonumber(charged), left = 0, expires = 0, refunded = tonumber(refunded) }
+    return { amount = 0, captured = known.charged, left = 0, expires = 0, refunded = known.refunded }
   end
   if facts and facts.closed then
     return { amount = 0, captured = facts.charged, left = 0, expires = 0, refunded = facts.hold_refunded }
@@ -193,8 +189,7 @@ end
 -- Never more than the charge; and out of a hold never more than the hold was charged in all.
 local function refund(w, c)
   local facts = facts_for(w, c)
-  local known = get(w, 'r:' .. digits(c.of))
-  local refunded = known and tonumber(known) or (facts and facts.refunded)
+  local refunded = refunds_of(w).entries[c.of] or (facts and facts.refunded)
   if not refunded then
     return nil, { 'facts' }
   end
@@ -251,7 +246,8 @@ local function judge(w, c, now)
   error('unknown command ' .. kind)
 end
 
--- Decides one command. Returns the answer: {'ok', seq} | {'no', code, fact, value, …} | {'more'} | {'facts'} | {'touched'}.
+-- Decides one command. Returns nil when it was accepted: then its entry is the last one. Otherwise the answer, in words:
+-- {'no', code, fact, value, …} | {'more'} | {'facts'} | {'touched'}.
 local function decide(w, c, now)
   if w.status == 'closed' then
     local _, answer = reject('wallet_closed')
@@ -268,5 +264,5 @@ local function decide(w, c, now)
     return answer
   end
   file(w, now, c, change)
-  return { 'ok', digits(w.seq) }
+  return nil
 end

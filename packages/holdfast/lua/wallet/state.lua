@@ -1,26 +1,29 @@
 -- The state of a wallet in Redis: one hash, everything in it.
 --
---     core        17 words, see below
---     h:<hold>    an open hold: amount captured left expiresAt refunded; empty: closed, swept away with the next pruning
---     e:<seq>     an entry as text. Newer than `acked`: pending, Postgres may not have it. Older: the recent result of its key
---     k:<key>     the seq of the entry that this key made
---     r:<seq>     refunded so far of that entry           (only what this life of the state has touched, until it is swept away with
---     x:<hold>    charged and refunded of a closed hold    its last refund: from then on the journal has to be asked)
+--     core        its numbers, whose life it is of, the head of its chain, and the marks of its last entries (wallet/recent)
+--     e:<n>       its last entries, in a ring (wallet/recent)
+--     h:<hold>    an open hold: amount captured left expiresAt refunded
+--     refunds     what was refunded in this life of the state (wallet/refunds)
 --
---     core: epoch incarnation seq head at available reserved limit status due since open acked floor agenda memory clock
---
--- One HMGET reads what a batch needs of a wallet, one HSET writes what it changed: every redis.call costs about 2 µs.
+-- One HMGET reads what a batch needs of a wallet, one HSET writes what it changed. What costs, an operation of a batch of 32 on 1,000
+-- wallets: making and removing a field of a large hash 2.6 µs, overwriting one 0.5 µs; so nothing is made that can be overwritten. As
+-- text, with a field for each key and each entry and now and then a sweep, the whole script took 38 µs; as it stands here 23 µs (one hot wallet: 25 and 14 µs).
 
-local CORE = '^(%d+) (%x+) (%d+) (%x+) (%d+) (%-?%d+) (%d+) (%d+) (%l+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ([01]) (%d+)$'
+-- version status memory | epoch seq at available reserved limit due since open acked floor agenda clock ring | incarnation head recent
+local CORE = '<BBBddddddddddddddc32c40c0'
+local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
+local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
+local CORE_VERSION = 1
+local STATUSES = { 'active', 'frozen', 'closed' }
+local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
 
--- The fourth word of a hold.
-local EXPIRES = '^%S+ %S+ %S+ (%S+)'
+local CORE_ALONE = { 'core' }
+
+local HOLD = '<ddddd'
+-- Where the fourth number of a hold begins.
+local HOLD_EXPIRES = 25
 
 local CLOSES_HOLD = { settle = true, release = true, expire = true }
-
--- How many acknowledged results stay for replays, and how many may gather above that before they are swept away in bulk.
-local RESULTS_KEPT = 32
-local RESULTS_SPARE = 32
 
 -- A wallet whose time on the agenda was so long ago may not be on it any more: the agenda is a key of its own, and can be lost alone.
 local OVERLOOKED_MS = 60000
@@ -37,41 +40,53 @@ local function incarnation()
   return string.sub(info, run + 7, run + 22) .. string.sub(info, replication + 14, replication + 29)
 end
 
-local function parse_core(text)
-  local epoch, life, seq, head, at, available, reserved, limit, status, due, since, open, acked, floor, agenda, memory, clock =
-    string.match(text, CORE)
-  if not epoch then
+-- What is too short or of another version is no core: whoever wrote it, the journal knows better.
+local function parse_core(bytes)
+  if #bytes < CORE_BYTES then
+    return nil
+  end
+  local version, status, memory, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
+    unpack_bytes(CORE_NUMBERS, bytes)
+  if version ~= CORE_VERSION or not STATUSES[status] then
     return nil
   end
   return {
-    epoch = tonumber(epoch), life = life, seq = tonumber(seq), head = head, at = tonumber(at),
-    available = tonumber(available), reserved = tonumber(reserved), limit = tonumber(limit), status = status,
-    due = tonumber(due), since = tonumber(since), open = tonumber(open),
-    acked = tonumber(acked), floor = tonumber(floor), agenda = tonumber(agenda), memory = memory, clock = tonumber(clock),
+    status = STATUSES[status], memory = memory == 1, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
+    limit = limit, due = due, since = since, open = open, acked = acked, floor = floor, agenda = agenda, clock = clock, ring = ring,
+    life = life, head = head, recent = string.sub(bytes, CORE_BYTES + 1),
   }
 end
 
 -- The core as it stands under a key that may be anything; nil: nothing to be read.
 local function read_core(key)
-  local text = redis.pcall('HGET', key, 'core')
-  if type(text) ~= 'string' then
+  local bytes = redis.pcall('HGET', key, 'core')
+  if type(bytes) ~= 'string' then
     return nil, ''
   end
-  return parse_core(text), text
+  return parse_core(bytes), bytes
 end
 
 local function format_core(w)
-  return table.concat({
-    digits(w.epoch), w.life, digits(w.seq), w.head, digits(w.at), digits(w.available), digits(w.reserved), digits(w.limit),
-    w.status, digits(w.due), digits(w.since), digits(w.open), digits(w.acked), digits(w.floor), digits(w.agenda), w.memory,
-    digits(w.clock),
-  }, ' ')
+  return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], w.memory and 1 or 0, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
+    w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, w.recent)
 end
 
--- Reads a wallet with the extra fields that the batch will ask for. Returns the wallet, or nil and why it can't be trusted. A key that
--- somebody has put something else under is as good as missing: one such wallet must not fail the others of its batch.
+-- Gets a wallet ready for work under its key. Tables that are made with room for what usually comes are not made anew when it comes.
+local function track(w, key, loaded)
+  w.key = key
+  w.loaded = loaded                                            -- fields as they are now; false: not there
+  w.writes = { 'core', false, false, false, false, false }     -- field, value, field, value, … for HSET
+  w.written = 2
+  w.gone = false                                               -- fields for HDEL
+  w.before = w.seq
+  w.entries = false                                            -- entries that are not in their place in Redis yet, by seq
+  return w
+end
+
+-- Reads a wallet with the fields that the batch will ask for, of which `core` is the first. Returns the wallet, or nil and why it can't be
+-- trusted. A key that somebody has put something else under is as good as missing: one such wallet must not fail the others of its batch.
 local function read_wallet(key, fields, life, epoch_min)
-  local values = redis.pcall('HMGET', key, 'core', unpack(fields))
+  local values = redis.pcall('HMGET', key, unpack(fields))
   local w = values[1] and parse_core(values[1])
   if not w then
     return nil, 'missing', 0
@@ -82,22 +97,18 @@ local function read_wallet(key, fields, life, epoch_min)
   if w.epoch < epoch_min then
     return nil, 'epoch', w.epoch
   end
-  local loaded = {}
-  for i = 1, #fields do
-    loaded[fields[i]] = values[i + 1]
+  if #fields == 2 then
+    return track(w, key, { [fields[2]] = values[2] })
   end
-  w.key = key
-  w.loaded = loaded   -- fields as they stand in Redis; false: not there
-  w.changed = {}      -- fields to write, over the loaded ones
-  w.entries = {}      -- entries made in this call, by seq
-  return w
+  local loaded = {}
+  for i = 2, #fields do
+    loaded[fields[i]] = values[i]
+  end
+  return track(w, key, loaded)
 end
 
 local function get(w, field)
-  local value = w.changed[field]
-  if value == nil then
-    value = w.loaded[field]
-  end
+  local value = w.loaded[field]
   if value == nil then
     value = redis.call('HGET', w.key, field)
     w.loaded[field] = value
@@ -105,21 +116,35 @@ local function get(w, field)
   return value
 end
 
+local function write(w, field, value)
+  local writes, written = w.writes, w.written
+  writes[written + 1] = field
+  writes[written + 2] = value
+  w.written = written + 2
+end
+
+local function put(w, field, value)
+  write(w, field, value)
+  w.loaded[field] = value
+end
+
+local function remove(w, field)
+  w.gone = w.gone or {}
+  w.gone[#w.gone + 1] = field
+  w.loaded[field] = false
+end
+
 local function read_hold(w, id)
-  local text = get(w, 'h:' .. id)
-  if not text or text == '' then
+  local bytes = get(w, 'h:' .. id)
+  if not bytes then
     return nil
   end
-  local amount, captured, left, expires, refunded = string.match(text, '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
-  return {
-    amount = tonumber(amount), captured = tonumber(captured), left = tonumber(left),
-    expires = tonumber(expires), refunded = tonumber(refunded),
-  }
+  local amount, captured, left, expires, refunded = unpack_bytes(HOLD, bytes)
+  return { amount = amount, captured = captured, left = left, expires = expires, refunded = refunded }
 end
 
 local function format_hold(hold)
-  return digits(hold.amount) .. ' ' .. digits(hold.captured) .. ' ' .. digits(hold.left) .. ' '
-    .. digits(hold.expires) .. ' ' .. digits(hold.refunded)
+  return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
 end
 
 -- The open holds that are due, earliest first, and when the next of the others is (0: there is none). Reads the whole hash, so it is
@@ -129,30 +154,35 @@ local function due_holds(w, now)
   local due = {}
   local next_due = 0
   local function consider(field, value)
-    local expires = tonumber(string.match(value, EXPIRES))
+    local expires = unpack_bytes('<d', value, HOLD_EXPIRES)
     if expires > now then
       if next_due == 0 or expires < next_due then
         next_due = expires
       end
       return
     end
-    w.loaded[field] = w.loaded[field] or value
     local id = string.sub(field, 3)
+    w.loaded[field] = value
     local hold = read_hold(w, id)
     hold.id = id
     due[#due + 1] = hold
   end
+  -- What this call has read or changed counts more than what stands in Redis.
+  local held = {}
+  for field, value in pairs(w.loaded) do
+    if value and string.sub(field, 1, 2) == 'h:' then
+      held[field] = value
+    end
+  end
   local all = redis.call('HGETALL', w.key)
   for i = 1, #all, 2 do
     local field = all[i]
-    if string.sub(field, 1, 2) == 'h:' and all[i + 1] ~= '' and w.changed[field] == nil then
-      consider(field, all[i + 1])
+    if string.sub(field, 1, 2) == 'h:' and w.loaded[field] == nil then
+      held[field] = all[i + 1]
     end
   end
-  for field, value in pairs(w.changed) do
-    if string.sub(field, 1, 2) == 'h:' and value ~= '' then
-      consider(field, value)
-    end
+  for field, value in pairs(held) do
+    consider(field, value)
   end
   table.sort(due, function(a, b)
     if a.expires ~= b.expires then
@@ -163,62 +193,10 @@ local function due_holds(w, now)
   return due, next_due
 end
 
-local function entry_text(w, seq)
-  return w.entries[seq] or redis.call('HGET', w.key, 'e:' .. digits(seq))
-end
-
--- Entries after `from`, oldest first, at most `most`.
-local function entries_after(w, from, most)
-  local fields = {}
-  local texts = {}
-  for seq = from + 1, math.min(w.seq, from + most) do
-    if w.entries[seq] then
-      texts[#texts + 1] = w.entries[seq]
-    else
-      fields[#fields + 1] = 'e:' .. digits(seq)
-    end
+local function in_parts(command, key, values, count)
+  for i = 1, count, VALUES_MAX do
+    redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
   end
-  if #fields == 0 then
-    return texts
-  end
-  local stored = redis.call('HMGET', w.key, unpack(fields))
-  for i = 1, #texts do
-    stored[#stored + 1] = texts[i]
-  end
-  return stored
-end
-
--- Names the fields of acknowledged results and closed holds that can go: in bulk and now and then, because each call costs.
-local function prunable(w)
-  local last = math.min(w.acked, w.seq - RESULTS_KEPT)
-  if last - w.floor < RESULTS_SPARE then
-    return nil
-  end
-  last = math.min(last, w.floor + 4 * RESULTS_SPARE)
-  local fields = {}
-  for seq = w.floor + 1, last do
-    fields[#fields + 1] = 'e:' .. digits(seq)
-  end
-  local texts = redis.call('HMGET', w.key, unpack(fields))
-  for i = 1, #texts do
-    if texts[i] then
-      fields[#fields + 1] = 'k:' .. field_of(texts[i], 4)
-      local kind = field_of(texts[i], 3)
-      if CLOSES_HOLD[kind] then
-        fields[#fields + 1] = 'h:' .. field_of(texts[i], 11)
-      elseif kind == 'refund' and get(w, 'r:' .. field_of(texts[i], 17)) == field_of(texts[i], 18) then
-        fields[#fields + 1] = 'r:' .. field_of(texts[i], 17)
-      end
-      if (CLOSES_HOLD[kind] or kind == 'refund') and field_of(texts[i], 16) ~= '0' then
-        local known = get(w, 'x:' .. field_of(texts[i], 11))
-        if known and string.match(known, '%S+$') == field_of(texts[i], 16) then
-          fields[#fields + 1] = 'x:' .. field_of(texts[i], 11)
-        end
-      end
-    end
-  end
-  w.floor = last
-  return fields
 end
 
 -- Writes what changed. `wanted` is when somebody should look at the wallet; the agenda is only touched when that is earlier than
@@ -234,16 +212,9 @@ local function write_wallet(w, agenda_key, name, wanted)
     w.agenda = wanted
     redis.call('ZADD', agenda_key, 'NX', digits(wanted), name)
   end
-  local gone = prunable(w)
-  local fields = { 'core', format_core(w) }
-  for field, value in pairs(w.changed) do
-    fields[#fields + 1] = field
-    fields[#fields + 1] = value
-  end
-  for i = 1, #fields, VALUES_MAX do
-    redis.call('HSET', w.key, unpack(fields, i, math.min(#fields, i + VALUES_MAX - 1)))
-  end
-  if gone then
-    redis.call('HDEL', w.key, unpack(gone))
+  w.writes[2] = format_core(w)
+  in_parts('HSET', w.key, w.writes, w.written)
+  if w.gone then
+    in_parts('HDEL', w.key, w.gone, #w.gone)
   end
 end

@@ -2,57 +2,87 @@ import { createHash } from 'node:crypto'
 import type { Entry, EntryKind } from './types.js'
 
 /**
- * An entry as text: 25 fields in a fixed order, one a line. No field can hold a line break: keys, ids and counters have no control
- * characters, metadata is JSON text. Lua writes it (`lua/wallet/entry.lua`); it is what Redis keeps and returns.
+ * An entry as bytes: what Lua writes (`lua/wallet/entry.lua`), Redis keeps, and the chain is made of. Strings come with their length in
+ * bytes before them, numbers as doubles (exact up to 2^53), little-endian throughout.
  *
- *     1 epoch      2 seq         3 kind          4 key           5 at
- *     6 amount     7 available±  8 reserved±     9 available    10 reserved
- *    11 hold      12 hold amount 13 captured    14 left         15 expires at
- *    16 refunded (of the hold)  17 of           18 refunded (of that entry)
- *    19 counter   20 params     21 metadata  |  22 prev  23 hash  |  24 due  25 since
+ *     prev (40 hexadecimal digits)
+ *     kind (length of 1 byte) · key · hold · counter · params (2 bytes each) · metadata (4 bytes)
+ *     epoch  seq  at  amount  available±  reserved±  available  reserved
+ *     hold: amount  captured  left  expires at  refunded  ·  of  refunded of that entry
+ *     hash (40 hexadecimal digits)
+ *     due  since
  *
- * The hash covers prev and fields 1 to 21, each with its length in bytes before it: `40:<prev>:10:1000000001:1:1:6:credit:…`.
+ * The hash is over all that stands before it: SHA-1, because that is what Redis's Lua has.
  */
-const FIELDS = 25
+const NUMBERS = 15
+const DIGEST = 40
 
-export function unpackEntry(text: string): Entry {
-  const field = text.split('\n')
-  if (field.length !== FIELDS) throw new Error(`Expected an entry of ${FIELDS} fields, got ${field.length}`)
+/** Unpacks the entry that begins at `from`; `entryEnd` tells where it ends. */
+export function unpackEntry(bytes: Buffer, from = 0): Entry {
+  const kindAt = from + DIGEST + 1
+  const keyAt = kindAt + (bytes[kindAt - 1] as number) + 2
+  const holdAt = keyAt + bytes.readUInt16LE(keyAt - 2) + 2
+  const counterAt = holdAt + bytes.readUInt16LE(holdAt - 2) + 2
+  const paramsAt = counterAt + bytes.readUInt16LE(counterAt - 2) + 2
+  const metadataAt = paramsAt + bytes.readUInt16LE(paramsAt - 2) + 4
+  const numbersAt = metadataAt + bytes.readUInt32LE(metadataAt - 4)
+  const hashAt = numbersAt + NUMBERS * 8
+  const boundsAt = hashAt + DIGEST
   return {
-    epoch: Number(field[0]),
-    seq: Number(field[1]),
-    kind: field[2] as EntryKind,
-    key: field[3] as string,
-    at: Number(field[4]),
-    amount: Number(field[5]),
-    availableDelta: Number(field[6]),
-    reservedDelta: Number(field[7]),
-    available: Number(field[8]),
-    reserved: Number(field[9]),
-    hold: field[10] as string,
-    holdAmount: Number(field[11]),
-    holdCaptured: Number(field[12]),
-    holdLeft: Number(field[13]),
-    holdExpiresAt: Number(field[14]),
-    holdRefunded: Number(field[15]),
-    of: Number(field[16]),
-    ofRefunded: Number(field[17]),
-    counter: field[18] as string,
-    params: field[19] as string,
-    metadata: field[20] as string,
-    prev: field[21] as string,
-    hash: field[22] as string,
-    due: Number(field[23]),
-    since: Number(field[24]),
+    epoch: bytes.readDoubleLE(numbersAt),
+    seq: bytes.readDoubleLE(numbersAt + 8),
+    kind: bytes.toString('latin1', kindAt, keyAt - 2) as EntryKind,
+    key: bytes.toString('utf8', keyAt, holdAt - 2),
+    at: bytes.readDoubleLE(numbersAt + 16),
+    amount: bytes.readDoubleLE(numbersAt + 24),
+    availableDelta: bytes.readDoubleLE(numbersAt + 32),
+    reservedDelta: bytes.readDoubleLE(numbersAt + 40),
+    available: bytes.readDoubleLE(numbersAt + 48),
+    reserved: bytes.readDoubleLE(numbersAt + 56),
+    hold: bytes.toString('utf8', holdAt, counterAt - 2),
+    holdAmount: bytes.readDoubleLE(numbersAt + 64),
+    holdCaptured: bytes.readDoubleLE(numbersAt + 72),
+    holdLeft: bytes.readDoubleLE(numbersAt + 80),
+    holdExpiresAt: bytes.readDoubleLE(numbersAt + 88),
+    holdRefunded: bytes.readDoubleLE(numbersAt + 96),
+    of: bytes.readDoubleLE(numbersAt + 104),
+    ofRefunded: bytes.readDoubleLE(numbersAt + 112),
+    counter: bytes.toString('utf8', counterAt, paramsAt - 2),
+    params: bytes.toString('utf8', paramsAt, metadataAt - 4),
+    metadata: bytes.toString('utf8', metadataAt, numbersAt),
+    prev: bytes.toString('latin1', from, from + DIGEST),
+    hash: bytes.toString('latin1', hashAt, boundsAt),
+    due: bytes.readDoubleLE(boundsAt),
+    since: bytes.readDoubleLE(boundsAt + 8),
   }
 }
 
-/** The link of the chain: SHA-1, because that is what Redis's Lua has. */
-export function hashEntry(entry: Entry): string {
-  let text = `${entry.prev.length}:${entry.prev}`
-  for (const field of hashedFields(entry)) text += `:${Buffer.byteLength(field)}:${field}`
-  return createHash('sha1').update(text).digest('hex')
+/** Where an entry ends that begins at `from`. */
+export function entryEnd(bytes: Buffer, from: number): number {
+  let at = from + DIGEST + 1 + (bytes[from + DIGEST] as number)
+  for (let string = 0; string < 4; string += 1) at += 2 + bytes.readUInt16LE(at)
+  return at + 4 + bytes.readUInt32LE(at) + NUMBERS * 8 + DIGEST + 2 * 8
 }
+
+export function hashEntry(entry: Entry): string {
+  return createHash('sha1').update(packHashed(entry)).digest('hex')
+}
+
+function packHashed(entry: Entry): Buffer {
+  const strings = [entry.kind, entry.key, entry.hold, entry.counter, entry.params, entry.metadata]
+  const lengths = strings.map((string) => Buffer.byteLength(string))
+  const bytes = Buffer.allocUnsafe(lengths.reduce((sum, length) => sum + length, DIGEST + 1 + 4 * 2 + 4 + NUMBERS * 8))
+  let at = bytes.write(entry.prev, 'latin1')
+  for (const [index, string] of strings.entries()) {
+    at = bytes.writeUIntLE(lengths[index] as number, at, LENGTH_BYTES[index] as number)
+    at += bytes.write(string, at)
+  }
+  // Zero has a sign in JavaScript, and another pattern of bits with it.
+  for (const number of numbersOf(entry)) at = bytes.writeDoubleLE(number + 0, at)
+  return bytes
+}
+
+const LENGTH_BYTES = [1, 2, 2, 2, 2, 4]
 
 /** What a chain starts from: bound to the wallet, so that one wallet's journal can't be passed off as another's. */
 export function genesisHash(ref: string, currency: string): string {
@@ -61,28 +91,22 @@ export function genesisHash(ref: string, currency: string): string {
     .digest('hex')
 }
 
-function hashedFields(entry: Entry): string[] {
+function numbersOf(entry: Entry): number[] {
   return [
-    String(entry.epoch),
-    String(entry.seq),
-    entry.kind,
-    entry.key,
-    String(entry.at),
-    String(entry.amount),
-    String(entry.availableDelta),
-    String(entry.reservedDelta),
-    String(entry.available),
-    String(entry.reserved),
-    entry.hold,
-    String(entry.holdAmount),
-    String(entry.holdCaptured),
-    String(entry.holdLeft),
-    String(entry.holdExpiresAt),
-    String(entry.holdRefunded),
-    String(entry.of),
-    String(entry.ofRefunded),
-    entry.counter,
-    entry.params,
-    entry.metadata,
+    entry.epoch,
+    entry.seq,
+    entry.at,
+    entry.amount,
+    entry.availableDelta,
+    entry.reservedDelta,
+    entry.available,
+    entry.reserved,
+    entry.holdAmount,
+    entry.holdCaptured,
+    entry.holdLeft,
+    entry.holdExpiresAt,
+    entry.holdRefunded,
+    entry.of,
+    entry.ofRefunded,
   ]
 }

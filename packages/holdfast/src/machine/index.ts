@@ -1,5 +1,5 @@
 export { command } from './command.js'
 export { decide } from './decide.js'
-export { genesisHash, hashEntry, unpackEntry } from './entry.js'
+export { entryEnd, genesisHash, hashEntry, unpackEntry } from './entry.js'
 export { apply } from './replay.js'
 export * from './types.js'

@@ -10,7 +10,7 @@ import { type ScriptArg, ScriptCommand } from './script-command.js'
 /** Runs scripts. All that the engine asks of Redis, so that a simulator can stand in for it. */
 export interface ScriptRunner {
   /**
-   * Resolves with the script's reply: strings, integers, null and arrays of them. Rejects with `RedisUnavailable`, whose
+   * Resolves with the script's reply: buffers, integers, null and arrays of them. Rejects with `RedisUnavailable`, whose
    * `outcome` tells whether the script may have run, or with `ScriptError` when it broke.
    */
   run(script: Script, keys: readonly string[], args: readonly ScriptArg[]): Promise<unknown>

@@ -16,7 +16,8 @@ export class ScriptCommand extends Command {
   /** By its SHA-1, or with its source, which also makes the server remember it. */
   constructor(script: Script, bySource: boolean, keys: readonly string[], args: readonly ScriptArg[]) {
     super(bySource ? 'eval' : 'evalsha', [bySource ? script.source : script.sha1, keys.length, ...keys, ...args], {
-      replyEncoding: 'utf8',
+      // Replies are bytes: half of what scripts say is packed.
+      replyEncoding: null,
     })
   }
 

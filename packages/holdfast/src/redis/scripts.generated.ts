@@ -21,51 +21,38 @@ return names
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: 'f1125c02ce1b092377606dc94adf782f9adf095d',
+  sha1: '4a25a12dba4b73149c32fcc293e2715788743120',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
   batchArg: 1,
   readonly: false,
-  source: `local written = {}
+  source: `local pack = struct.pack
+local unpack_bytes = struct.unpack
+local ENTRY_NAMES = '<c40Bc0Hc0Hc0'
+local ENTRY_HASHED = '<c40Bc0Hc0Hc0Hc0Hc0I4c0ddddddddddddddd'
+local ENTRY = ENTRY_HASHED .. 'c40dd'
 local function digits(n)
-local text = written[n]
-if not text then
-text = string.format('%.0f', n)
-written[n] = text
+return string.format('%.0f', n)
 end
-return text
+local function read_entry(bytes)
+local _, kind, key, hold, counter, params, metadata, epoch, seq, at, amount, _, _, _, _, _, _, _, _, hold_refunded, of, of_refunded, hash =
+unpack_bytes(ENTRY, bytes)
+return {
+kind = kind, key = key, hold = hold, counter = counter, params = params, metadata = metadata, epoch = epoch, seq = seq, at = at,
+amount = amount, hold_refunded = hold_refunded, of = of, of_refunded = of_refunded, hash = hash,
+}
 end
-local lengths = {}
-local function prefixed(field)
-local length = lengths[#field]
-if not length then
-length = ':' .. #field .. ':'
-lengths[#field] = length
-end
-return length .. field
-end
-local function seal(f, prev, due, since)
-local p = prefixed
-local hash = redis.sha1hex(#prev .. ':' .. prev
-.. p(f[1]) .. p(f[2]) .. p(f[3]) .. p(f[4]) .. p(f[5]) .. p(f[6]) .. p(f[7])
-.. p(f[8]) .. p(f[9]) .. p(f[10]) .. p(f[11]) .. p(f[12]) .. p(f[13]) .. p(f[14])
-.. p(f[15]) .. p(f[16]) .. p(f[17]) .. p(f[18]) .. p(f[19]) .. p(f[20]) .. p(f[21]))
-return table.concat(f, '\\n') .. '\\n' .. prev .. '\\n' .. hash .. '\\n' .. digits(due) .. '\\n' .. digits(since), hash
-end
-local function field_of(text, n)
-local from = 1
-for _ = 2, n do
-from = string.find(text, '\\n', from, true) + 1
-end
-local to = string.find(text, '\\n', from, true)
-return string.sub(text, from, to and to - 1 or -1)
-end
-local CORE = '^(%d+) (%x+) (%d+) (%x+) (%d+) (%-?%d+) (%d+) (%d+) (%l+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ([01]) (%d+)$'
-local EXPIRES = '^%S+ %S+ %S+ (%S+)'
+local CORE = '<BBBddddddddddddddc32c40c0'
+local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
+local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
+local CORE_VERSION = 1
+local STATUSES = { 'active', 'frozen', 'closed' }
+local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
+local CORE_ALONE = { 'core' }
+local HOLD = '<ddddd'
+local HOLD_EXPIRES = 25
 local CLOSES_HOLD = { settle = true, release = true, expire = true }
-local RESULTS_KEPT = 32
-local RESULTS_SPARE = 32
 local OVERLOOKED_MS = 60000
 local VALUES_MAX = 4000
 local function incarnation()
@@ -74,35 +61,44 @@ local run = string.find(info, 'run_id:', 1, true)
 local replication = string.find(info, 'master_replid:', 1, true)
 return string.sub(info, run + 7, run + 22) .. string.sub(info, replication + 14, replication + 29)
 end
-local function parse_core(text)
-local epoch, life, seq, head, at, available, reserved, limit, status, due, since, open, acked, floor, agenda, memory, clock =
-string.match(text, CORE)
-if not epoch then
+local function parse_core(bytes)
+if #bytes < CORE_BYTES then
+return nil
+end
+local version, status, memory, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
+unpack_bytes(CORE_NUMBERS, bytes)
+if version ~= CORE_VERSION or not STATUSES[status] then
 return nil
 end
 return {
-epoch = tonumber(epoch), life = life, seq = tonumber(seq), head = head, at = tonumber(at),
-available = tonumber(available), reserved = tonumber(reserved), limit = tonumber(limit), status = status,
-due = tonumber(due), since = tonumber(since), open = tonumber(open),
-acked = tonumber(acked), floor = tonumber(floor), agenda = tonumber(agenda), memory = memory, clock = tonumber(clock),
+status = STATUSES[status], memory = memory == 1, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
+limit = limit, due = due, since = since, open = open, acked = acked, floor = floor, agenda = agenda, clock = clock, ring = ring,
+life = life, head = head, recent = string.sub(bytes, CORE_BYTES + 1),
 }
 end
 local function read_core(key)
-local text = redis.pcall('HGET', key, 'core')
-if type(text) ~= 'string' then
+local bytes = redis.pcall('HGET', key, 'core')
+if type(bytes) ~= 'string' then
 return nil, ''
 end
-return parse_core(text), text
+return parse_core(bytes), bytes
 end
 local function format_core(w)
-return table.concat({
-digits(w.epoch), w.life, digits(w.seq), w.head, digits(w.at), digits(w.available), digits(w.reserved), digits(w.limit),
-w.status, digits(w.due), digits(w.since), digits(w.open), digits(w.acked), digits(w.floor), digits(w.agenda), w.memory,
-digits(w.clock),
-}, ' ')
+return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], w.memory and 1 or 0, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
+w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, w.recent)
+end
+local function track(w, key, loaded)
+w.key = key
+w.loaded = loaded                                            -- fields as they are now; false: not there
+w.writes = { 'core', false, false, false, false, false }     -- field, value, field, value, … for HSET
+w.written = 2
+w.gone = false                                               -- fields for HDEL
+w.before = w.seq
+w.entries = false                                            -- entries that are not in their place in Redis yet, by seq
+return w
 end
 local function read_wallet(key, fields, life, epoch_min)
-local values = redis.pcall('HMGET', key, 'core', unpack(fields))
+local values = redis.pcall('HMGET', key, unpack(fields))
 local w = values[1] and parse_core(values[1])
 if not w then
 return nil, 'missing', 0
@@ -113,70 +109,81 @@ end
 if w.epoch < epoch_min then
 return nil, 'epoch', w.epoch
 end
-local loaded = {}
-for i = 1, #fields do
-loaded[fields[i]] = values[i + 1]
+if #fields == 2 then
+return track(w, key, { [fields[2]] = values[2] })
 end
-w.key = key
-w.loaded = loaded   -- fields as they stand in Redis; false: not there
-w.changed = {}      -- fields to write, over the loaded ones
-w.entries = {}      -- entries made in this call, by seq
-return w
+local loaded = {}
+for i = 2, #fields do
+loaded[fields[i]] = values[i]
+end
+return track(w, key, loaded)
 end
 local function get(w, field)
-local value = w.changed[field]
-if value == nil then
-value = w.loaded[field]
-end
+local value = w.loaded[field]
 if value == nil then
 value = redis.call('HGET', w.key, field)
 w.loaded[field] = value
 end
 return value
 end
+local function write(w, field, value)
+local writes, written = w.writes, w.written
+writes[written + 1] = field
+writes[written + 2] = value
+w.written = written + 2
+end
+local function put(w, field, value)
+write(w, field, value)
+w.loaded[field] = value
+end
+local function remove(w, field)
+w.gone = w.gone or {}
+w.gone[#w.gone + 1] = field
+w.loaded[field] = false
+end
 local function read_hold(w, id)
-local text = get(w, 'h:' .. id)
-if not text or text == '' then
+local bytes = get(w, 'h:' .. id)
+if not bytes then
 return nil
 end
-local amount, captured, left, expires, refunded = string.match(text, '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
-return {
-amount = tonumber(amount), captured = tonumber(captured), left = tonumber(left),
-expires = tonumber(expires), refunded = tonumber(refunded),
-}
+local amount, captured, left, expires, refunded = unpack_bytes(HOLD, bytes)
+return { amount = amount, captured = captured, left = left, expires = expires, refunded = refunded }
 end
 local function format_hold(hold)
-return digits(hold.amount) .. ' ' .. digits(hold.captured) .. ' ' .. digits(hold.left) .. ' '
-.. digits(hold.expires) .. ' ' .. digits(hold.refunded)
+return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
 end
 local function due_holds(w, now)
 local due = {}
 local next_due = 0
 local function consider(field, value)
-local expires = tonumber(string.match(value, EXPIRES))
+local expires = unpack_bytes('<d', value, HOLD_EXPIRES)
 if expires > now then
 if next_due == 0 or expires < next_due then
 next_due = expires
 end
 return
 end
-w.loaded[field] = w.loaded[field] or value
 local id = string.sub(field, 3)
+w.loaded[field] = value
 local hold = read_hold(w, id)
 hold.id = id
 due[#due + 1] = hold
 end
+local held = {}
+for field, value in pairs(w.loaded) do
+if value and string.sub(field, 1, 2) == 'h:' then
+held[field] = value
+end
+end
 local all = redis.call('HGETALL', w.key)
 for i = 1, #all, 2 do
 local field = all[i]
-if string.sub(field, 1, 2) == 'h:' and all[i + 1] ~= '' and w.changed[field] == nil then
-consider(field, all[i + 1])
+if string.sub(field, 1, 2) == 'h:' and w.loaded[field] == nil then
+held[field] = all[i + 1]
 end
 end
-for field, value in pairs(w.changed) do
-if string.sub(field, 1, 2) == 'h:' and value ~= '' then
+for field, value in pairs(held) do
 consider(field, value)
-end
 end
 table.sort(due, function(a, b)
 if a.expires ~= b.expires then
@@ -186,58 +193,10 @@ return a.id < b.id
 end)
 return due, next_due
 end
-local function entry_text(w, seq)
-return w.entries[seq] or redis.call('HGET', w.key, 'e:' .. digits(seq))
+local function in_parts(command, key, values, count)
+for i = 1, count, VALUES_MAX do
+redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
-local function entries_after(w, from, most)
-local fields = {}
-local texts = {}
-for seq = from + 1, math.min(w.seq, from + most) do
-if w.entries[seq] then
-texts[#texts + 1] = w.entries[seq]
-else
-fields[#fields + 1] = 'e:' .. digits(seq)
-end
-end
-if #fields == 0 then
-return texts
-end
-local stored = redis.call('HMGET', w.key, unpack(fields))
-for i = 1, #texts do
-stored[#stored + 1] = texts[i]
-end
-return stored
-end
-local function prunable(w)
-local last = math.min(w.acked, w.seq - RESULTS_KEPT)
-if last - w.floor < RESULTS_SPARE then
-return nil
-end
-last = math.min(last, w.floor + 4 * RESULTS_SPARE)
-local fields = {}
-for seq = w.floor + 1, last do
-fields[#fields + 1] = 'e:' .. digits(seq)
-end
-local texts = redis.call('HMGET', w.key, unpack(fields))
-for i = 1, #texts do
-if texts[i] then
-fields[#fields + 1] = 'k:' .. field_of(texts[i], 4)
-local kind = field_of(texts[i], 3)
-if CLOSES_HOLD[kind] then
-fields[#fields + 1] = 'h:' .. field_of(texts[i], 11)
-elseif kind == 'refund' and get(w, 'r:' .. field_of(texts[i], 17)) == field_of(texts[i], 18) then
-fields[#fields + 1] = 'r:' .. field_of(texts[i], 17)
-end
-if (CLOSES_HOLD[kind] or kind == 'refund') and field_of(texts[i], 16) ~= '0' then
-local known = get(w, 'x:' .. field_of(texts[i], 11))
-if known and string.match(known, '%S+$') == field_of(texts[i], 16) then
-fields[#fields + 1] = 'x:' .. field_of(texts[i], 11)
-end
-end
-end
-end
-w.floor = last
-return fields
 end
 local function write_wallet(w, agenda_key, name, wanted)
 if w.due > 0 and w.due < wanted then
@@ -250,18 +209,145 @@ elseif w.clock - w.agenda > OVERLOOKED_MS then
 w.agenda = wanted
 redis.call('ZADD', agenda_key, 'NX', digits(wanted), name)
 end
-local gone = prunable(w)
-local fields = { 'core', format_core(w) }
-for field, value in pairs(w.changed) do
-fields[#fields + 1] = field
-fields[#fields + 1] = value
+w.writes[2] = format_core(w)
+in_parts('HSET', w.key, w.writes, w.written)
+if w.gone then
+in_parts('HDEL', w.key, w.gone, #w.gone)
 end
-for i = 1, #fields, VALUES_MAX do
-redis.call('HSET', w.key, unpack(fields, i, math.min(#fields, i + VALUES_MAX - 1)))
 end
-if gone then
-redis.call('HDEL', w.key, unpack(gone))
+local RING = 16
+local MARK = 9
+local function mark_of(key)
+return string.sub(redis.sha1hex(key), 1, 8)
 end
+local function entry_field(w, seq)
+return 'e:' .. digits(seq % w.ring)
+end
+local function entry_bytes(w, seq)
+return w.entries and w.entries[seq] or redis.call('HGET', w.key, entry_field(w, seq))
+end
+local function was_memory(w, seq)
+local at = #w.recent - (w.seq - seq) * MARK
+return string.sub(w.recent, at, at) == 'm'
+end
+local function entries_after(w, from, most)
+local last = math.min(w.seq, from + most)
+local entries = {}
+local fields = {}
+for seq = from + 1, last do
+local bytes = w.entries and w.entries[seq]
+if not bytes then
+fields[#fields + 1] = entry_field(w, seq)
+end
+entries[seq - from] = bytes
+end
+if #fields == 0 then
+return entries
+end
+local stored = redis.call('HMGET', w.key, unpack(fields))
+local next_stored = 1
+for i = 1, last - from do
+if not entries[i] then
+entries[i] = stored[next_stored]
+next_stored = next_stored + 1
+end
+end
+return entries
+end
+local function remember(w, seq, bytes)
+if w.entries then
+w.entries[seq] = bytes
+else
+w.entries = { [seq] = bytes }
+end
+end
+local function grow(w)
+local from = w.seq - #w.recent / MARK
+local entries = entries_after(w, from, w.ring)
+w.ring = 2 * w.ring
+for i = 1, #entries do
+remember(w, from + i, entries[i])
+write(w, entry_field(w, from + i), entries[i])
+end
+end
+local function keep(w, key, memory, bytes)
+if w.seq - w.acked >= w.ring then
+grow(w)
+end
+w.seq = w.seq + 1
+w.recent = string.sub(w.recent .. mark_of(key) .. (memory and 'm' or '-'), -MARK * w.ring)
+remember(w, w.seq, bytes)
+write(w, entry_field(w, w.seq), bytes)
+end
+local function find_entry(w, key)
+local recent = w.recent
+local mark = mark_of(key)
+local at = string.find(recent, mark, 1, true)
+while at do
+if (at - 1) % MARK == 0 then
+local bytes = entry_bytes(w, w.seq - (#recent - at + 1) / MARK + 1)
+local _, _, entry_key = unpack_bytes(ENTRY_NAMES, bytes)
+if entry_key == key then
+return bytes
+end
+end
+at = string.find(recent, mark, at + 1, true)
+end
+return nil
+end
+local REFUNDS_MAX = 64
+local function refunds_of(w)
+if w.refunds then
+return w.refunds
+end
+local refunds = { last = 0, count = 0, entries = {}, holds = {} }
+w.refunds = refunds
+local text = get(w, 'refunds')
+if not text then
+return refunds
+end
+for line in string.gmatch(text, '[^\\n]+') do
+local of, refunded = string.match(line, '^r (%d+) (%d+)$')
+if of then
+refunds.entries[tonumber(of)] = tonumber(refunded)
+refunds.count = refunds.count + 1
+elseif string.sub(line, 1, 1) == 'x' then
+local charged, hold_refunded, hold = string.match(line, '^x (%d+) (%d+) (.+)$')
+refunds.holds[hold] = { charged = tonumber(charged), refunded = tonumber(hold_refunded) }
+refunds.count = refunds.count + 1
+else
+refunds.last = tonumber(line)
+end
+end
+return refunds
+end
+local function write_refunds(w)
+local refunds = w.refunds
+refunds.last = w.seq
+local lines = { digits(refunds.last) }
+for of, refunded in pairs(refunds.entries) do
+lines[#lines + 1] = 'r ' .. digits(of) .. ' ' .. digits(refunded)
+end
+for hold, known in pairs(refunds.holds) do
+lines[#lines + 1] = 'x ' .. digits(known.charged) .. ' ' .. digits(known.refunded) .. ' ' .. hold
+end
+put(w, 'refunds', table.concat(lines, '\\n'))
+end
+local function note_refund(w, of, refunded)
+local refunds = refunds_of(w)
+if refunds.count >= REFUNDS_MAX and refunds.last <= w.acked then
+w.floor = refunds.last
+refunds.count, refunds.entries, refunds.holds = 0, {}, {}
+end
+refunds.count = refunds.count + (refunds.entries[of] and 0 or 1)
+refunds.entries[of] = refunded
+write_refunds(w)
+end
+local function note_closed_hold(w, hold, charged, refunded)
+local refunds = refunds_of(w)
+refunds.count = refunds.count + (refunds.holds[hold] and 0 or 1)
+refunds.holds[hold] = { charged = charged, refunded = refunded }
+write_refunds(w)
 end
 local MAX_AMOUNT = 9007199254740991
 local EXPIRE_MAX = 64
@@ -309,19 +395,14 @@ end
 w.open = open_after
 w.available = w.available + change.available
 w.reserved = w.reserved + change.reserved
-local text, hash = seal({
-digits(w.epoch), digits(seq), kind, c.key, digits(now),
-digits(change.amount), digits(change.available), digits(change.reserved), digits(w.available), digits(w.reserved),
-c.hold, digits(hold and hold.amount or 0), digits(hold and hold.captured or 0), digits(hold and hold.left or 0),
-digits(hold and hold.expires or 0), digits(hold and hold.refunded or 0),
-digits(c.of), digits(change.of_refunded or 0), c.counter, c.params, c.metadata,
-}, w.head, w.due, w.since)
-w.seq = seq
+local hashed = pack(ENTRY_HASHED, w.head, #kind, kind, #c.key, c.key, #c.hold, c.hold, #c.counter, c.counter, #c.params, c.params,
+#c.metadata, c.metadata, w.epoch, seq, now, change.amount, change.available, change.reserved, w.available, w.reserved,
+hold and hold.amount or 0, hold and hold.captured or 0, hold and hold.left or 0, hold and hold.expires or 0,
+hold and hold.refunded or 0, c.of, change.of_refunded or 0)
+local hash = redis.sha1hex(hashed)
+keep(w, c.key, c.memory, hashed .. hash .. pack('<dd', w.due, w.since))
 w.head = hash
 w.at = now
-w.entries[seq] = text
-w.changed['e:' .. digits(seq)] = text
-w.changed['k:' .. c.key] = digits(seq)
 if kind == 'limit' then
 w.limit = change.amount
 elseif kind == 'freeze' then
@@ -331,7 +412,7 @@ w.status = 'active'
 elseif kind == 'close' then
 w.status = 'closed'
 elseif kind == 'refund' then
-w.changed['r:' .. digits(c.of)] = digits(change.of_refunded)
+note_refund(w, c.of, change.of_refunded)
 end
 if c.hold == '' then
 return
@@ -340,9 +421,13 @@ local stays = not CLOSES_HOLD[kind]
 if kind == 'refund' then
 stays = read_hold(w, c.hold) ~= nil
 end
-w.changed['h:' .. c.hold] = stays and format_hold(hold) or ''
+if stays then
+put(w, 'h:' .. c.hold, format_hold(hold))
+elseif kind ~= 'refund' then
+remove(w, 'h:' .. c.hold)
+end
 if not stays and hold.refunded > 0 then
-w.changed['x:' .. c.hold] = digits(hold.captured) .. ' ' .. digits(hold.refunded)
+note_closed_hold(w, c.hold, hold.captured, hold.refunded)
 end
 end
 local function give_back(kind, hold)
@@ -410,23 +495,20 @@ end
 return spend(w, change)
 end
 local function facts_for(w, c)
-local epoch, seq, refunded, closed, charged, hold_refunded = string.match(c.facts, '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$')
-if not epoch or tonumber(epoch) ~= w.epoch or tonumber(seq) < w.floor then
+local facts = c.facts
+if not facts or facts.epoch ~= w.epoch or facts.seq < w.floor then
 return nil
 end
-return {
-refunded = tonumber(refunded), closed = closed == '1', charged = tonumber(charged), hold_refunded = tonumber(hold_refunded),
-}
+return facts
 end
 local function hold_for_refund(w, id, facts)
 local open = read_hold(w, id)
 if open then
 return open
 end
-local known = get(w, 'x:' .. id)
+local known = refunds_of(w).holds[id]
 if known then
-local charged, refunded = string.match(known, '^(%S+) (%S+)$')
-return { amount = 0, captured = tonumber(charged), left = 0, expires = 0, refunded = tonumber(refunded) }
+return { amount = 0, captured = known.charged, left = 0, expires = 0, refunded = known.refunded }
 end
 if facts and facts.closed then
 return { amount = 0, captured = facts.charged, left = 0, expires = 0, refunded = facts.hold_refunded }
@@ -435,8 +517,7 @@ return nil
 end
 local function refund(w, c)
 local facts = facts_for(w, c)
-local known = get(w, 'r:' .. digits(c.of))
-local refunded = known and tonumber(known) or (facts and facts.refunded)
+local refunded = refunds_of(w).entries[c.of] or (facts and facts.refunded)
 if not refunded then
 return nil, { 'facts' }
 end
@@ -506,78 +587,89 @@ if not change then
 return answer
 end
 file(w, now, c, change)
-return { 'ok', digits(w.seq) }
+return nil
 end
-local WALLET_ARGS = 6
-local COMMAND_ARGS = 16
+local HEADER = '<ddddH'
+local WALLET = '<HHc0dddd'
+local COMMAND = '<HBBc0Hc0Hc0Hc0Hc0I4c0dddd'
+local CHARGE = '<dd'
+local FACTS = '<dddBdd'
+local BEYOND, MEMORY, REFUND, KNOWN = 1, 2, 4, 8
+local TRUSTED, UNTRUSTED = 0, 1
+local ACCEPTED, REPLAY, WORDS = 0, 1, 2
 local command_count = tonumber(ARGV[1])
-local caller_clock = tonumber(ARGV[2])
-local ahead_max = tonumber(ARGV[3])
-local help_after = tonumber(ARGV[4])
-local pending_max = tonumber(ARGV[5])
-local agenda_count = tonumber(ARGV[6])
+local message = ARGV[2]
+local caller_clock, ahead_max, help_after, pending_max, agenda_count, position = unpack_bytes(HEADER, message)
 local wallet_count = #KEYS - agenda_count
-local first_command = 6 + wallet_count * WALLET_ARGS
 local time = redis.call('TIME')
 local clock = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-local fields = {}
+local told = {}
 for i = 1, wallet_count do
-fields[i] = {}
+local agenda, name, epoch_min, epoch, acked, known
+agenda, name, epoch_min, epoch, acked, known, position = unpack_bytes(WALLET, message, position)
+told[i] = { agenda = agenda, name = name, epoch_min = epoch_min, epoch = epoch, acked = acked, known = known }
+end
+local function has(flags, flag)
+return flags % (2 * flag) >= flag
 end
 local commands = {}
 for i = 1, command_count do
-local a = first_command + (i - 1) * COMMAND_ARGS
+local wallet, flags, kind, key, params, hold, counter, metadata, amount, ttl, deadline, ahead
+wallet, flags, kind, key, params, hold, counter, metadata, amount, ttl, deadline, ahead, position =
+unpack_bytes(COMMAND, message, position)
 local c = {
-wallet = tonumber(ARGV[a + 1]), kind = ARGV[a + 2], key = ARGV[a + 3], params = ARGV[a + 4], hold = ARGV[a + 5],
-amount = tonumber(ARGV[a + 6]), ttl = tonumber(ARGV[a + 7]), beyond = ARGV[a + 8] == '1', of = tonumber(ARGV[a + 9]),
-charge = tonumber(ARGV[a + 10]), facts = ARGV[a + 11], counter = ARGV[a + 12], metadata = ARGV[a + 13],
-deadline = tonumber(ARGV[a + 14]), ahead = tonumber(ARGV[a + 15]), memory = ARGV[a + 16] == 'memory',
+wallet = wallet, kind = kind, key = key, params = params, hold = hold, counter = counter, metadata = metadata,
+amount = amount, ttl = ttl, deadline = deadline, ahead = ahead, beyond = has(flags, BEYOND), memory = has(flags, MEMORY), of = 0,
 }
-commands[i] = c
-local wanted = fields[c.wallet]
-if c.key ~= '' then
-wanted[#wanted + 1] = 'k:' .. c.key
+if has(flags, REFUND) then
+c.of, c.charge, position = unpack_bytes(CHARGE, message, position)
 end
-if c.hold ~= '' then
-wanted[#wanted + 1] = 'h:' .. c.hold
+if has(flags, KNOWN) then
+local epoch, seq, refunded, closed, charged, hold_refunded
+epoch, seq, refunded, closed, charged, hold_refunded, position = unpack_bytes(FACTS, message, position)
+c.facts = { epoch = epoch, seq = seq, refunded = refunded, closed = closed == 1, charged = charged, hold_refunded = hold_refunded }
+end
+commands[i] = c
+local t = told[wallet]
+local wanted = t.fields
+if wanted then
+wanted[#wanted + 1] = 'h:' .. hold
+else
+t.fields = { 'core', 'h:' .. hold }
 end
 end
 local life = incarnation()
 local wallets = {}
 local distrust = {}
 for i = 1, wallet_count do
-local a = 6 + (i - 1) * WALLET_ARGS
-local w, why, epoch = read_wallet(KEYS[agenda_count + i], fields[i], life, tonumber(ARGV[a + 3]))
+local t = told[i]
+local w, why, epoch = read_wallet(KEYS[agenda_count + i], t.fields or CORE_ALONE, life, t.epoch_min)
 if w then
-w.name = ARGV[a + 1]
-w.agenda_key = KEYS[tonumber(ARGV[a + 2])]
+w.name = t.name
+w.agenda_key = KEYS[t.agenda]
 w.known = 0
-if tonumber(ARGV[a + 4]) == w.epoch then
-w.acked = math.min(w.seq, math.max(w.acked, tonumber(ARGV[a + 5])))
-w.known = tonumber(ARGV[a + 6])
+if t.epoch == w.epoch then
+w.acked = math.min(w.seq, math.max(w.acked, t.acked))
+w.known = t.known
 end
 wallets[i] = w
 else
-distrust[i] = { 'untrusted', why, digits(epoch) }
+distrust[i] = { why, epoch }
 end
 end
 local function recall(w, c)
-local seen = get(w, 'k:' .. c.key)
-if not seen then
+local bytes = find_entry(w, c.key)
+if not bytes then
 if c.kind == 'hold' and get(w, 'h:' .. c.key) then
 return { 'seen' }
 end
 return nil
 end
-local seq = tonumber(string.match(seen, '^%S+'))
-local text = entry_text(w, seq)
-if not text then
-return { 'seen' }
+local entry = read_entry(bytes)
+if entry.params ~= c.params or (c.kind ~= 'refund' and entry.hold ~= c.hold) then
+return { 'conflict', digits(entry.epoch), digits(entry.seq), entry.hash }
 end
-if field_of(text, 20) ~= c.params or (c.kind ~= 'refund' and field_of(text, 11) ~= c.hold) then
-return { 'conflict', field_of(text, 1), digits(seq), field_of(text, 23) }
-end
-return { 'replay', digits(seq), text }
+return REPLAY, bytes
 end
 local function attempt(c)
 local w = wallets[c.wallet]
@@ -585,9 +677,9 @@ if not w then
 return { 'untrusted' }
 end
 if c.key ~= '' then
-local answer = recall(w, c)
+local answer, entry = recall(w, c)
 if answer then
-return answer
+return answer, entry
 end
 end
 local latest = math.max(clock, w.clock - c.ahead)
@@ -597,7 +689,7 @@ end
 if w.more then
 return { 'more' }
 end
-if c.memory and w.memory ~= '1' then
+if c.memory and not w.memory then
 return { 'unmarked' }
 end
 if w.seq - w.acked >= pending_max then
@@ -607,6 +699,9 @@ local now = math.max(math.min(clock, caller_clock + ahead_max), w.clock)
 w.clock = now
 w.touched = true
 local answer = decide(w, c, now)
+if not answer then
+return ACCEPTED, w.seq
+end
 if answer[1] == 'no' then
 table.insert(answer, 2, digits(w.epoch))
 table.insert(answer, 3, digits(w.seq))
@@ -617,23 +712,23 @@ elseif answer[1] == 'touched' then
 answer[2] = digits(w.due)
 answer[3] = digits(w.epoch)
 answer[4] = digits(w.seq)
-elseif answer[1] == 'ok' and c.memory then
-w.changed['k:' .. c.key] = answer[2] .. ' m'
 end
 return answer
 end
-local reply = { digits(clock) }
 local answers = {}
+local details = {}
 for i = 1, command_count do
 local c = commands[i]
-local fine, answer = pcall(attempt, c)
+local fine, answer, detail = pcall(attempt, c)
 if not fine then
-distrust[c.wallet] = { 'untrusted', 'error', digits(wallets[c.wallet].epoch) }
+distrust[c.wallet] = { 'error', wallets[c.wallet].epoch }
 wallets[c.wallet] = nil
 answer = { 'error', tostring(answer) }
 end
 answers[i] = answer
+details[i] = detail
 end
+local reply = { pack('<d', clock) }
 for i = 1, wallet_count do
 local w = wallets[i]
 if w then
@@ -641,68 +736,72 @@ local entries = entries_after(w, math.max(w.acked, w.known), pending_max + EXPIR
 if w.touched then
 write_wallet(w, w.agenda_key, w.name, w.clock + help_after)
 end
-table.insert(entries, 1, digits(w.acked))
-table.insert(entries, 1, digits(w.epoch))
-reply[#reply + 1] = entries
+local count = 0
+while entries[count + 1] do
+count = count + 1
+end
+reply[#reply + 1] = pack('<BddI4', TRUSTED, w.epoch, w.acked, count)
+for n = 1, count do
+reply[#reply + 1] = entries[n]
+end
 else
-reply[#reply + 1] = distrust[i]
+local why, epoch = distrust[i][1], distrust[i][2]
+reply[#reply + 1] = pack('<BBc0d', UNTRUSTED, #why, why, epoch)
 end
 end
 for i = 1, command_count do
-reply[#reply + 1] = wallets[commands[i].wallet] and answers[i]
-or (answers[i][1] == 'error' and answers[i] or { 'untrusted' })
+local answer = answers[i]
+if not wallets[commands[i].wallet] and answer[1] ~= 'error' then
+answer = { 'untrusted' }
 end
-return reply
+if answer == ACCEPTED then
+reply[#reply + 1] = pack('<Bd', ACCEPTED, details[i])
+elseif answer == REPLAY then
+reply[#reply + 1] = pack('<B', REPLAY)
+reply[#reply + 1] = details[i]
+else
+local words = table.concat(answer, '\\n')
+reply[#reply + 1] = pack('<BI4c0', WORDS, #words, words)
+end
+end
+return table.concat(reply)
 `,
 }
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: '0951ad6fcdd065e12e4d848a059a08b560e94eca',
+  sha1: '34c47bd15dac290012899f03da7920050621a336',
   keys: { min: 3, variable: false },
   resend: 'never',
   batchMax: null,
   batchArg: 1,
   readonly: false,
-  source: `local written = {}
+  source: `local pack = struct.pack
+local unpack_bytes = struct.unpack
+local ENTRY_NAMES = '<c40Bc0Hc0Hc0'
+local ENTRY_HASHED = '<c40Bc0Hc0Hc0Hc0Hc0I4c0ddddddddddddddd'
+local ENTRY = ENTRY_HASHED .. 'c40dd'
 local function digits(n)
-local text = written[n]
-if not text then
-text = string.format('%.0f', n)
-written[n] = text
+return string.format('%.0f', n)
 end
-return text
+local function read_entry(bytes)
+local _, kind, key, hold, counter, params, metadata, epoch, seq, at, amount, _, _, _, _, _, _, _, _, hold_refunded, of, of_refunded, hash =
+unpack_bytes(ENTRY, bytes)
+return {
+kind = kind, key = key, hold = hold, counter = counter, params = params, metadata = metadata, epoch = epoch, seq = seq, at = at,
+amount = amount, hold_refunded = hold_refunded, of = of, of_refunded = of_refunded, hash = hash,
+}
 end
-local lengths = {}
-local function prefixed(field)
-local length = lengths[#field]
-if not length then
-length = ':' .. #field .. ':'
-lengths[#field] = length
-end
-return length .. field
-end
-local function seal(f, prev, due, since)
-local p = prefixed
-local hash = redis.sha1hex(#prev .. ':' .. prev
-.. p(f[1]) .. p(f[2]) .. p(f[3]) .. p(f[4]) .. p(f[5]) .. p(f[6]) .. p(f[7])
-.. p(f[8]) .. p(f[9]) .. p(f[10]) .. p(f[11]) .. p(f[12]) .. p(f[13]) .. p(f[14])
-.. p(f[15]) .. p(f[16]) .. p(f[17]) .. p(f[18]) .. p(f[19]) .. p(f[20]) .. p(f[21]))
-return table.concat(f, '\\n') .. '\\n' .. prev .. '\\n' .. hash .. '\\n' .. digits(due) .. '\\n' .. digits(since), hash
-end
-local function field_of(text, n)
-local from = 1
-for _ = 2, n do
-from = string.find(text, '\\n', from, true) + 1
-end
-local to = string.find(text, '\\n', from, true)
-return string.sub(text, from, to and to - 1 or -1)
-end
-local CORE = '^(%d+) (%x+) (%d+) (%x+) (%d+) (%-?%d+) (%d+) (%d+) (%l+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ([01]) (%d+)$'
-local EXPIRES = '^%S+ %S+ %S+ (%S+)'
+local CORE = '<BBBddddddddddddddc32c40c0'
+local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
+local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
+local CORE_VERSION = 1
+local STATUSES = { 'active', 'frozen', 'closed' }
+local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
+local CORE_ALONE = { 'core' }
+local HOLD = '<ddddd'
+local HOLD_EXPIRES = 25
 local CLOSES_HOLD = { settle = true, release = true, expire = true }
-local RESULTS_KEPT = 32
-local RESULTS_SPARE = 32
 local OVERLOOKED_MS = 60000
 local VALUES_MAX = 4000
 local function incarnation()
@@ -711,35 +810,44 @@ local run = string.find(info, 'run_id:', 1, true)
 local replication = string.find(info, 'master_replid:', 1, true)
 return string.sub(info, run + 7, run + 22) .. string.sub(info, replication + 14, replication + 29)
 end
-local function parse_core(text)
-local epoch, life, seq, head, at, available, reserved, limit, status, due, since, open, acked, floor, agenda, memory, clock =
-string.match(text, CORE)
-if not epoch then
+local function parse_core(bytes)
+if #bytes < CORE_BYTES then
+return nil
+end
+local version, status, memory, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
+unpack_bytes(CORE_NUMBERS, bytes)
+if version ~= CORE_VERSION or not STATUSES[status] then
 return nil
 end
 return {
-epoch = tonumber(epoch), life = life, seq = tonumber(seq), head = head, at = tonumber(at),
-available = tonumber(available), reserved = tonumber(reserved), limit = tonumber(limit), status = status,
-due = tonumber(due), since = tonumber(since), open = tonumber(open),
-acked = tonumber(acked), floor = tonumber(floor), agenda = tonumber(agenda), memory = memory, clock = tonumber(clock),
+status = STATUSES[status], memory = memory == 1, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
+limit = limit, due = due, since = since, open = open, acked = acked, floor = floor, agenda = agenda, clock = clock, ring = ring,
+life = life, head = head, recent = string.sub(bytes, CORE_BYTES + 1),
 }
 end
 local function read_core(key)
-local text = redis.pcall('HGET', key, 'core')
-if type(text) ~= 'string' then
+local bytes = redis.pcall('HGET', key, 'core')
+if type(bytes) ~= 'string' then
 return nil, ''
 end
-return parse_core(text), text
+return parse_core(bytes), bytes
 end
 local function format_core(w)
-return table.concat({
-digits(w.epoch), w.life, digits(w.seq), w.head, digits(w.at), digits(w.available), digits(w.reserved), digits(w.limit),
-w.status, digits(w.due), digits(w.since), digits(w.open), digits(w.acked), digits(w.floor), digits(w.agenda), w.memory,
-digits(w.clock),
-}, ' ')
+return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], w.memory and 1 or 0, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
+w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, w.recent)
+end
+local function track(w, key, loaded)
+w.key = key
+w.loaded = loaded                                            -- fields as they are now; false: not there
+w.writes = { 'core', false, false, false, false, false }     -- field, value, field, value, … for HSET
+w.written = 2
+w.gone = false                                               -- fields for HDEL
+w.before = w.seq
+w.entries = false                                            -- entries that are not in their place in Redis yet, by seq
+return w
 end
 local function read_wallet(key, fields, life, epoch_min)
-local values = redis.pcall('HMGET', key, 'core', unpack(fields))
+local values = redis.pcall('HMGET', key, unpack(fields))
 local w = values[1] and parse_core(values[1])
 if not w then
 return nil, 'missing', 0
@@ -750,70 +858,81 @@ end
 if w.epoch < epoch_min then
 return nil, 'epoch', w.epoch
 end
-local loaded = {}
-for i = 1, #fields do
-loaded[fields[i]] = values[i + 1]
+if #fields == 2 then
+return track(w, key, { [fields[2]] = values[2] })
 end
-w.key = key
-w.loaded = loaded   -- fields as they stand in Redis; false: not there
-w.changed = {}      -- fields to write, over the loaded ones
-w.entries = {}      -- entries made in this call, by seq
-return w
+local loaded = {}
+for i = 2, #fields do
+loaded[fields[i]] = values[i]
+end
+return track(w, key, loaded)
 end
 local function get(w, field)
-local value = w.changed[field]
-if value == nil then
-value = w.loaded[field]
-end
+local value = w.loaded[field]
 if value == nil then
 value = redis.call('HGET', w.key, field)
 w.loaded[field] = value
 end
 return value
 end
+local function write(w, field, value)
+local writes, written = w.writes, w.written
+writes[written + 1] = field
+writes[written + 2] = value
+w.written = written + 2
+end
+local function put(w, field, value)
+write(w, field, value)
+w.loaded[field] = value
+end
+local function remove(w, field)
+w.gone = w.gone or {}
+w.gone[#w.gone + 1] = field
+w.loaded[field] = false
+end
 local function read_hold(w, id)
-local text = get(w, 'h:' .. id)
-if not text or text == '' then
+local bytes = get(w, 'h:' .. id)
+if not bytes then
 return nil
 end
-local amount, captured, left, expires, refunded = string.match(text, '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
-return {
-amount = tonumber(amount), captured = tonumber(captured), left = tonumber(left),
-expires = tonumber(expires), refunded = tonumber(refunded),
-}
+local amount, captured, left, expires, refunded = unpack_bytes(HOLD, bytes)
+return { amount = amount, captured = captured, left = left, expires = expires, refunded = refunded }
 end
 local function format_hold(hold)
-return digits(hold.amount) .. ' ' .. digits(hold.captured) .. ' ' .. digits(hold.left) .. ' '
-.. digits(hold.expires) .. ' ' .. digits(hold.refunded)
+return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
 end
 local function due_holds(w, now)
 local due = {}
 local next_due = 0
 local function consider(field, value)
-local expires = tonumber(string.match(value, EXPIRES))
+local expires = unpack_bytes('<d', value, HOLD_EXPIRES)
 if expires > now then
 if next_due == 0 or expires < next_due then
 next_due = expires
 end
 return
 end
-w.loaded[field] = w.loaded[field] or value
 local id = string.sub(field, 3)
+w.loaded[field] = value
 local hold = read_hold(w, id)
 hold.id = id
 due[#due + 1] = hold
 end
+local held = {}
+for field, value in pairs(w.loaded) do
+if value and string.sub(field, 1, 2) == 'h:' then
+held[field] = value
+end
+end
 local all = redis.call('HGETALL', w.key)
 for i = 1, #all, 2 do
 local field = all[i]
-if string.sub(field, 1, 2) == 'h:' and all[i + 1] ~= '' and w.changed[field] == nil then
-consider(field, all[i + 1])
+if string.sub(field, 1, 2) == 'h:' and w.loaded[field] == nil then
+held[field] = all[i + 1]
 end
 end
-for field, value in pairs(w.changed) do
-if string.sub(field, 1, 2) == 'h:' and value ~= '' then
+for field, value in pairs(held) do
 consider(field, value)
-end
 end
 table.sort(due, function(a, b)
 if a.expires ~= b.expires then
@@ -823,58 +942,10 @@ return a.id < b.id
 end)
 return due, next_due
 end
-local function entry_text(w, seq)
-return w.entries[seq] or redis.call('HGET', w.key, 'e:' .. digits(seq))
+local function in_parts(command, key, values, count)
+for i = 1, count, VALUES_MAX do
+redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
-local function entries_after(w, from, most)
-local fields = {}
-local texts = {}
-for seq = from + 1, math.min(w.seq, from + most) do
-if w.entries[seq] then
-texts[#texts + 1] = w.entries[seq]
-else
-fields[#fields + 1] = 'e:' .. digits(seq)
-end
-end
-if #fields == 0 then
-return texts
-end
-local stored = redis.call('HMGET', w.key, unpack(fields))
-for i = 1, #texts do
-stored[#stored + 1] = texts[i]
-end
-return stored
-end
-local function prunable(w)
-local last = math.min(w.acked, w.seq - RESULTS_KEPT)
-if last - w.floor < RESULTS_SPARE then
-return nil
-end
-last = math.min(last, w.floor + 4 * RESULTS_SPARE)
-local fields = {}
-for seq = w.floor + 1, last do
-fields[#fields + 1] = 'e:' .. digits(seq)
-end
-local texts = redis.call('HMGET', w.key, unpack(fields))
-for i = 1, #texts do
-if texts[i] then
-fields[#fields + 1] = 'k:' .. field_of(texts[i], 4)
-local kind = field_of(texts[i], 3)
-if CLOSES_HOLD[kind] then
-fields[#fields + 1] = 'h:' .. field_of(texts[i], 11)
-elseif kind == 'refund' and get(w, 'r:' .. field_of(texts[i], 17)) == field_of(texts[i], 18) then
-fields[#fields + 1] = 'r:' .. field_of(texts[i], 17)
-end
-if (CLOSES_HOLD[kind] or kind == 'refund') and field_of(texts[i], 16) ~= '0' then
-local known = get(w, 'x:' .. field_of(texts[i], 11))
-if known and string.match(known, '%S+$') == field_of(texts[i], 16) then
-fields[#fields + 1] = 'x:' .. field_of(texts[i], 11)
-end
-end
-end
-end
-w.floor = last
-return fields
 end
 local function write_wallet(w, agenda_key, name, wanted)
 if w.due > 0 and w.due < wanted then
@@ -887,18 +958,145 @@ elseif w.clock - w.agenda > OVERLOOKED_MS then
 w.agenda = wanted
 redis.call('ZADD', agenda_key, 'NX', digits(wanted), name)
 end
-local gone = prunable(w)
-local fields = { 'core', format_core(w) }
-for field, value in pairs(w.changed) do
-fields[#fields + 1] = field
-fields[#fields + 1] = value
+w.writes[2] = format_core(w)
+in_parts('HSET', w.key, w.writes, w.written)
+if w.gone then
+in_parts('HDEL', w.key, w.gone, #w.gone)
 end
-for i = 1, #fields, VALUES_MAX do
-redis.call('HSET', w.key, unpack(fields, i, math.min(#fields, i + VALUES_MAX - 1)))
 end
-if gone then
-redis.call('HDEL', w.key, unpack(gone))
+local RING = 16
+local MARK = 9
+local function mark_of(key)
+return string.sub(redis.sha1hex(key), 1, 8)
 end
+local function entry_field(w, seq)
+return 'e:' .. digits(seq % w.ring)
+end
+local function entry_bytes(w, seq)
+return w.entries and w.entries[seq] or redis.call('HGET', w.key, entry_field(w, seq))
+end
+local function was_memory(w, seq)
+local at = #w.recent - (w.seq - seq) * MARK
+return string.sub(w.recent, at, at) == 'm'
+end
+local function entries_after(w, from, most)
+local last = math.min(w.seq, from + most)
+local entries = {}
+local fields = {}
+for seq = from + 1, last do
+local bytes = w.entries and w.entries[seq]
+if not bytes then
+fields[#fields + 1] = entry_field(w, seq)
+end
+entries[seq - from] = bytes
+end
+if #fields == 0 then
+return entries
+end
+local stored = redis.call('HMGET', w.key, unpack(fields))
+local next_stored = 1
+for i = 1, last - from do
+if not entries[i] then
+entries[i] = stored[next_stored]
+next_stored = next_stored + 1
+end
+end
+return entries
+end
+local function remember(w, seq, bytes)
+if w.entries then
+w.entries[seq] = bytes
+else
+w.entries = { [seq] = bytes }
+end
+end
+local function grow(w)
+local from = w.seq - #w.recent / MARK
+local entries = entries_after(w, from, w.ring)
+w.ring = 2 * w.ring
+for i = 1, #entries do
+remember(w, from + i, entries[i])
+write(w, entry_field(w, from + i), entries[i])
+end
+end
+local function keep(w, key, memory, bytes)
+if w.seq - w.acked >= w.ring then
+grow(w)
+end
+w.seq = w.seq + 1
+w.recent = string.sub(w.recent .. mark_of(key) .. (memory and 'm' or '-'), -MARK * w.ring)
+remember(w, w.seq, bytes)
+write(w, entry_field(w, w.seq), bytes)
+end
+local function find_entry(w, key)
+local recent = w.recent
+local mark = mark_of(key)
+local at = string.find(recent, mark, 1, true)
+while at do
+if (at - 1) % MARK == 0 then
+local bytes = entry_bytes(w, w.seq - (#recent - at + 1) / MARK + 1)
+local _, _, entry_key = unpack_bytes(ENTRY_NAMES, bytes)
+if entry_key == key then
+return bytes
+end
+end
+at = string.find(recent, mark, at + 1, true)
+end
+return nil
+end
+local REFUNDS_MAX = 64
+local function refunds_of(w)
+if w.refunds then
+return w.refunds
+end
+local refunds = { last = 0, count = 0, entries = {}, holds = {} }
+w.refunds = refunds
+local text = get(w, 'refunds')
+if not text then
+return refunds
+end
+for line in string.gmatch(text, '[^\\n]+') do
+local of, refunded = string.match(line, '^r (%d+) (%d+)$')
+if of then
+refunds.entries[tonumber(of)] = tonumber(refunded)
+refunds.count = refunds.count + 1
+elseif string.sub(line, 1, 1) == 'x' then
+local charged, hold_refunded, hold = string.match(line, '^x (%d+) (%d+) (.+)$')
+refunds.holds[hold] = { charged = tonumber(charged), refunded = tonumber(hold_refunded) }
+refunds.count = refunds.count + 1
+else
+refunds.last = tonumber(line)
+end
+end
+return refunds
+end
+local function write_refunds(w)
+local refunds = w.refunds
+refunds.last = w.seq
+local lines = { digits(refunds.last) }
+for of, refunded in pairs(refunds.entries) do
+lines[#lines + 1] = 'r ' .. digits(of) .. ' ' .. digits(refunded)
+end
+for hold, known in pairs(refunds.holds) do
+lines[#lines + 1] = 'x ' .. digits(known.charged) .. ' ' .. digits(known.refunded) .. ' ' .. hold
+end
+put(w, 'refunds', table.concat(lines, '\\n'))
+end
+local function note_refund(w, of, refunded)
+local refunds = refunds_of(w)
+if refunds.count >= REFUNDS_MAX and refunds.last <= w.acked then
+w.floor = refunds.last
+refunds.count, refunds.entries, refunds.holds = 0, {}, {}
+end
+refunds.count = refunds.count + (refunds.entries[of] and 0 or 1)
+refunds.entries[of] = refunded
+write_refunds(w)
+end
+local function note_closed_hold(w, hold, charged, refunded)
+local refunds = refunds_of(w)
+refunds.count = refunds.count + (refunds.holds[hold] and 0 or 1)
+refunds.holds[hold] = { charged = charged, refunded = refunded }
+write_refunds(w)
 end
 local MAX_AMOUNT = 9007199254740991
 local EXPIRE_MAX = 64
@@ -946,19 +1144,14 @@ end
 w.open = open_after
 w.available = w.available + change.available
 w.reserved = w.reserved + change.reserved
-local text, hash = seal({
-digits(w.epoch), digits(seq), kind, c.key, digits(now),
-digits(change.amount), digits(change.available), digits(change.reserved), digits(w.available), digits(w.reserved),
-c.hold, digits(hold and hold.amount or 0), digits(hold and hold.captured or 0), digits(hold and hold.left or 0),
-digits(hold and hold.expires or 0), digits(hold and hold.refunded or 0),
-digits(c.of), digits(change.of_refunded or 0), c.counter, c.params, c.metadata,
-}, w.head, w.due, w.since)
-w.seq = seq
+local hashed = pack(ENTRY_HASHED, w.head, #kind, kind, #c.key, c.key, #c.hold, c.hold, #c.counter, c.counter, #c.params, c.params,
+#c.metadata, c.metadata, w.epoch, seq, now, change.amount, change.available, change.reserved, w.available, w.reserved,
+hold and hold.amount or 0, hold and hold.captured or 0, hold and hold.left or 0, hold and hold.expires or 0,
+hold and hold.refunded or 0, c.of, change.of_refunded or 0)
+local hash = redis.sha1hex(hashed)
+keep(w, c.key, c.memory, hashed .. hash .. pack('<dd', w.due, w.since))
 w.head = hash
 w.at = now
-w.entries[seq] = text
-w.changed['e:' .. digits(seq)] = text
-w.changed['k:' .. c.key] = digits(seq)
 if kind == 'limit' then
 w.limit = change.amount
 elseif kind == 'freeze' then
@@ -968,7 +1161,7 @@ w.status = 'active'
 elseif kind == 'close' then
 w.status = 'closed'
 elseif kind == 'refund' then
-w.changed['r:' .. digits(c.of)] = digits(change.of_refunded)
+note_refund(w, c.of, change.of_refunded)
 end
 if c.hold == '' then
 return
@@ -977,9 +1170,13 @@ local stays = not CLOSES_HOLD[kind]
 if kind == 'refund' then
 stays = read_hold(w, c.hold) ~= nil
 end
-w.changed['h:' .. c.hold] = stays and format_hold(hold) or ''
+if stays then
+put(w, 'h:' .. c.hold, format_hold(hold))
+elseif kind ~= 'refund' then
+remove(w, 'h:' .. c.hold)
+end
 if not stays and hold.refunded > 0 then
-w.changed['x:' .. c.hold] = digits(hold.captured) .. ' ' .. digits(hold.refunded)
+note_closed_hold(w, c.hold, hold.captured, hold.refunded)
 end
 end
 local function give_back(kind, hold)
@@ -1047,23 +1244,20 @@ end
 return spend(w, change)
 end
 local function facts_for(w, c)
-local epoch, seq, refunded, closed, charged, hold_refunded = string.match(c.facts, '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$')
-if not epoch or tonumber(epoch) ~= w.epoch or tonumber(seq) < w.floor then
+local facts = c.facts
+if not facts or facts.epoch ~= w.epoch or facts.seq < w.floor then
 return nil
 end
-return {
-refunded = tonumber(refunded), closed = closed == '1', charged = tonumber(charged), hold_refunded = tonumber(hold_refunded),
-}
+return facts
 end
 local function hold_for_refund(w, id, facts)
 local open = read_hold(w, id)
 if open then
 return open
 end
-local known = get(w, 'x:' .. id)
+local known = refunds_of(w).holds[id]
 if known then
-local charged, refunded = string.match(known, '^(%S+) (%S+)$')
-return { amount = 0, captured = tonumber(charged), left = 0, expires = 0, refunded = tonumber(refunded) }
+return { amount = 0, captured = known.charged, left = 0, expires = 0, refunded = known.refunded }
 end
 if facts and facts.closed then
 return { amount = 0, captured = facts.charged, left = 0, expires = 0, refunded = facts.hold_refunded }
@@ -1072,8 +1266,7 @@ return nil
 end
 local function refund(w, c)
 local facts = facts_for(w, c)
-local known = get(w, 'r:' .. digits(c.of))
-local refunded = known and tonumber(known) or (facts and facts.refunded)
+local refunded = refunds_of(w).entries[c.of] or (facts and facts.refunded)
 if not refunded then
 return nil, { 'facts' }
 end
@@ -1143,7 +1336,7 @@ if not change then
 return answer
 end
 file(w, now, c, change)
-return { 'ok', digits(w.seq) }
+return nil
 end
 local time = redis.call('TIME')
 local clock = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
@@ -1160,16 +1353,15 @@ local committed = {}
 for i = 18 + 2 * hold_count, #ARGV do
 committed[ARGV[i]] = true
 end
-local function command_of(text)
-local kind = field_of(text, 3)
+local function command_of(entry)
+local kind = entry.kind
 local words = {}
-for word in string.gmatch(field_of(text, 20), '%S+') do
+for word in string.gmatch(entry.params, '%S+') do
 words[#words + 1] = word
 end
 local c = {
-kind = kind, key = field_of(text, 4), params = field_of(text, 20), hold = field_of(text, 11), amount = tonumber(field_of(text, 6)),
-ttl = 0, beyond = false, of = tonumber(field_of(text, 17)), charge = 0, facts = '', counter = field_of(text, 19),
-metadata = field_of(text, 21), at = tonumber(field_of(text, 5)),
+kind = kind, key = entry.key, params = entry.params, hold = entry.hold, amount = entry.amount, ttl = 0, beyond = false, of = entry.of,
+counter = entry.counter, metadata = entry.metadata, at = entry.at, memory = true,
 }
 if kind == 'hold' or kind == 'extend' then
 c.ttl = tonumber(words[3])
@@ -1180,14 +1372,12 @@ return c
 end
 local pending = {}
 if old then
-old.key = KEYS[2]
-old.entries = {}
-local texts = entries_after(old, old.acked, 4096)
-for i = 1, #texts do
-local key = texts[i] and field_of(texts[i], 4)
-local result = key and redis.call('HGET', KEYS[2], 'k:' .. key)
-if result and string.find(result, ' m', 1, true) and not committed[key] then
-pending[#pending + 1] = command_of(texts[i])
+track(old, KEYS[2], {})
+local entries = entries_after(old, old.acked, 4096)
+for i = 1, #entries do
+local entry = entries[i] and was_memory(old, old.acked + i) and read_entry(entries[i])
+if entry and not committed[entry.key] then
+pending[#pending + 1] = command_of(entry)
 end
 end
 end
@@ -1195,25 +1385,26 @@ redis.call('DEL', KEYS[2])
 if redis.call('GET', KEYS[3]) == ARGV[2] then
 redis.call('DEL', KEYS[3])
 end
-local w = {
-key = KEYS[2], loaded = {}, changed = {}, entries = {},
+local w = track({
 epoch = epoch, life = incarnation(), seq = tonumber(ARGV[6]), head = ARGV[7], at = tonumber(ARGV[8]),
 available = tonumber(ARGV[9]), reserved = tonumber(ARGV[10]), limit = tonumber(ARGV[11]), status = ARGV[12],
 due = tonumber(ARGV[13]), since = tonumber(ARGV[14]), open = hold_count, acked = tonumber(ARGV[6]), floor = tonumber(ARGV[6]),
-agenda = 0, memory = ARGV[15], clock = tonumber(ARGV[16]),
+agenda = 0, memory = ARGV[15] == '1', clock = tonumber(ARGV[16]), ring = RING, recent = '',
 expire_max = math.huge,
-}
+}, KEYS[2], {})
 for i = 1, hold_count do
-w.changed['h:' .. ARGV[16 + 2 * i]] = ARGV[17 + 2 * i]
+local amount, captured, left, expires, refunded = string.match(ARGV[17 + 2 * i], '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
+put(w, 'h:' .. ARGV[16 + 2 * i], format_hold({
+amount = tonumber(amount), captured = tonumber(captured), left = tonumber(left), expires = tonumber(expires),
+refunded = tonumber(refunded),
+}))
 end
 local reply = { 'installed', '' }
 for i = 1, #pending do
 local c = pending[i]
 w.clock = math.max(c.at, w.clock)
 local answer = decide(w, c, w.clock)
-if answer[1] == 'ok' then
-w.changed['k:' .. c.key] = answer[2] .. ' m'
-else
+if answer then
 reply[#reply + 1] = c.key
 reply[#reply + 1] = answer[2] or answer[1]
 end
@@ -1226,51 +1417,38 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: '2057d3e72faaa887d153a26806bba7e946af55bc',
+  sha1: '3c8005402251e3da7d20583649d739ee5acdaa27',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
   batchArg: 1,
   readonly: false,
-  source: `local written = {}
+  source: `local pack = struct.pack
+local unpack_bytes = struct.unpack
+local ENTRY_NAMES = '<c40Bc0Hc0Hc0'
+local ENTRY_HASHED = '<c40Bc0Hc0Hc0Hc0Hc0I4c0ddddddddddddddd'
+local ENTRY = ENTRY_HASHED .. 'c40dd'
 local function digits(n)
-local text = written[n]
-if not text then
-text = string.format('%.0f', n)
-written[n] = text
+return string.format('%.0f', n)
 end
-return text
+local function read_entry(bytes)
+local _, kind, key, hold, counter, params, metadata, epoch, seq, at, amount, _, _, _, _, _, _, _, _, hold_refunded, of, of_refunded, hash =
+unpack_bytes(ENTRY, bytes)
+return {
+kind = kind, key = key, hold = hold, counter = counter, params = params, metadata = metadata, epoch = epoch, seq = seq, at = at,
+amount = amount, hold_refunded = hold_refunded, of = of, of_refunded = of_refunded, hash = hash,
+}
 end
-local lengths = {}
-local function prefixed(field)
-local length = lengths[#field]
-if not length then
-length = ':' .. #field .. ':'
-lengths[#field] = length
-end
-return length .. field
-end
-local function seal(f, prev, due, since)
-local p = prefixed
-local hash = redis.sha1hex(#prev .. ':' .. prev
-.. p(f[1]) .. p(f[2]) .. p(f[3]) .. p(f[4]) .. p(f[5]) .. p(f[6]) .. p(f[7])
-.. p(f[8]) .. p(f[9]) .. p(f[10]) .. p(f[11]) .. p(f[12]) .. p(f[13]) .. p(f[14])
-.. p(f[15]) .. p(f[16]) .. p(f[17]) .. p(f[18]) .. p(f[19]) .. p(f[20]) .. p(f[21]))
-return table.concat(f, '\\n') .. '\\n' .. prev .. '\\n' .. hash .. '\\n' .. digits(due) .. '\\n' .. digits(since), hash
-end
-local function field_of(text, n)
-local from = 1
-for _ = 2, n do
-from = string.find(text, '\\n', from, true) + 1
-end
-local to = string.find(text, '\\n', from, true)
-return string.sub(text, from, to and to - 1 or -1)
-end
-local CORE = '^(%d+) (%x+) (%d+) (%x+) (%d+) (%-?%d+) (%d+) (%d+) (%l+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ([01]) (%d+)$'
-local EXPIRES = '^%S+ %S+ %S+ (%S+)'
+local CORE = '<BBBddddddddddddddc32c40c0'
+local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
+local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
+local CORE_VERSION = 1
+local STATUSES = { 'active', 'frozen', 'closed' }
+local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
+local CORE_ALONE = { 'core' }
+local HOLD = '<ddddd'
+local HOLD_EXPIRES = 25
 local CLOSES_HOLD = { settle = true, release = true, expire = true }
-local RESULTS_KEPT = 32
-local RESULTS_SPARE = 32
 local OVERLOOKED_MS = 60000
 local VALUES_MAX = 4000
 local function incarnation()
@@ -1279,35 +1457,44 @@ local run = string.find(info, 'run_id:', 1, true)
 local replication = string.find(info, 'master_replid:', 1, true)
 return string.sub(info, run + 7, run + 22) .. string.sub(info, replication + 14, replication + 29)
 end
-local function parse_core(text)
-local epoch, life, seq, head, at, available, reserved, limit, status, due, since, open, acked, floor, agenda, memory, clock =
-string.match(text, CORE)
-if not epoch then
+local function parse_core(bytes)
+if #bytes < CORE_BYTES then
+return nil
+end
+local version, status, memory, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
+unpack_bytes(CORE_NUMBERS, bytes)
+if version ~= CORE_VERSION or not STATUSES[status] then
 return nil
 end
 return {
-epoch = tonumber(epoch), life = life, seq = tonumber(seq), head = head, at = tonumber(at),
-available = tonumber(available), reserved = tonumber(reserved), limit = tonumber(limit), status = status,
-due = tonumber(due), since = tonumber(since), open = tonumber(open),
-acked = tonumber(acked), floor = tonumber(floor), agenda = tonumber(agenda), memory = memory, clock = tonumber(clock),
+status = STATUSES[status], memory = memory == 1, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
+limit = limit, due = due, since = since, open = open, acked = acked, floor = floor, agenda = agenda, clock = clock, ring = ring,
+life = life, head = head, recent = string.sub(bytes, CORE_BYTES + 1),
 }
 end
 local function read_core(key)
-local text = redis.pcall('HGET', key, 'core')
-if type(text) ~= 'string' then
+local bytes = redis.pcall('HGET', key, 'core')
+if type(bytes) ~= 'string' then
 return nil, ''
 end
-return parse_core(text), text
+return parse_core(bytes), bytes
 end
 local function format_core(w)
-return table.concat({
-digits(w.epoch), w.life, digits(w.seq), w.head, digits(w.at), digits(w.available), digits(w.reserved), digits(w.limit),
-w.status, digits(w.due), digits(w.since), digits(w.open), digits(w.acked), digits(w.floor), digits(w.agenda), w.memory,
-digits(w.clock),
-}, ' ')
+return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], w.memory and 1 or 0, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
+w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, w.recent)
+end
+local function track(w, key, loaded)
+w.key = key
+w.loaded = loaded                                            -- fields as they are now; false: not there
+w.writes = { 'core', false, false, false, false, false }     -- field, value, field, value, … for HSET
+w.written = 2
+w.gone = false                                               -- fields for HDEL
+w.before = w.seq
+w.entries = false                                            -- entries that are not in their place in Redis yet, by seq
+return w
 end
 local function read_wallet(key, fields, life, epoch_min)
-local values = redis.pcall('HMGET', key, 'core', unpack(fields))
+local values = redis.pcall('HMGET', key, unpack(fields))
 local w = values[1] and parse_core(values[1])
 if not w then
 return nil, 'missing', 0
@@ -1318,70 +1505,81 @@ end
 if w.epoch < epoch_min then
 return nil, 'epoch', w.epoch
 end
-local loaded = {}
-for i = 1, #fields do
-loaded[fields[i]] = values[i + 1]
+if #fields == 2 then
+return track(w, key, { [fields[2]] = values[2] })
 end
-w.key = key
-w.loaded = loaded   -- fields as they stand in Redis; false: not there
-w.changed = {}      -- fields to write, over the loaded ones
-w.entries = {}      -- entries made in this call, by seq
-return w
+local loaded = {}
+for i = 2, #fields do
+loaded[fields[i]] = values[i]
+end
+return track(w, key, loaded)
 end
 local function get(w, field)
-local value = w.changed[field]
-if value == nil then
-value = w.loaded[field]
-end
+local value = w.loaded[field]
 if value == nil then
 value = redis.call('HGET', w.key, field)
 w.loaded[field] = value
 end
 return value
 end
+local function write(w, field, value)
+local writes, written = w.writes, w.written
+writes[written + 1] = field
+writes[written + 2] = value
+w.written = written + 2
+end
+local function put(w, field, value)
+write(w, field, value)
+w.loaded[field] = value
+end
+local function remove(w, field)
+w.gone = w.gone or {}
+w.gone[#w.gone + 1] = field
+w.loaded[field] = false
+end
 local function read_hold(w, id)
-local text = get(w, 'h:' .. id)
-if not text or text == '' then
+local bytes = get(w, 'h:' .. id)
+if not bytes then
 return nil
 end
-local amount, captured, left, expires, refunded = string.match(text, '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
-return {
-amount = tonumber(amount), captured = tonumber(captured), left = tonumber(left),
-expires = tonumber(expires), refunded = tonumber(refunded),
-}
+local amount, captured, left, expires, refunded = unpack_bytes(HOLD, bytes)
+return { amount = amount, captured = captured, left = left, expires = expires, refunded = refunded }
 end
 local function format_hold(hold)
-return digits(hold.amount) .. ' ' .. digits(hold.captured) .. ' ' .. digits(hold.left) .. ' '
-.. digits(hold.expires) .. ' ' .. digits(hold.refunded)
+return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
 end
 local function due_holds(w, now)
 local due = {}
 local next_due = 0
 local function consider(field, value)
-local expires = tonumber(string.match(value, EXPIRES))
+local expires = unpack_bytes('<d', value, HOLD_EXPIRES)
 if expires > now then
 if next_due == 0 or expires < next_due then
 next_due = expires
 end
 return
 end
-w.loaded[field] = w.loaded[field] or value
 local id = string.sub(field, 3)
+w.loaded[field] = value
 local hold = read_hold(w, id)
 hold.id = id
 due[#due + 1] = hold
 end
+local held = {}
+for field, value in pairs(w.loaded) do
+if value and string.sub(field, 1, 2) == 'h:' then
+held[field] = value
+end
+end
 local all = redis.call('HGETALL', w.key)
 for i = 1, #all, 2 do
 local field = all[i]
-if string.sub(field, 1, 2) == 'h:' and all[i + 1] ~= '' and w.changed[field] == nil then
-consider(field, all[i + 1])
+if string.sub(field, 1, 2) == 'h:' and w.loaded[field] == nil then
+held[field] = all[i + 1]
 end
 end
-for field, value in pairs(w.changed) do
-if string.sub(field, 1, 2) == 'h:' and value ~= '' then
+for field, value in pairs(held) do
 consider(field, value)
-end
 end
 table.sort(due, function(a, b)
 if a.expires ~= b.expires then
@@ -1391,58 +1589,10 @@ return a.id < b.id
 end)
 return due, next_due
 end
-local function entry_text(w, seq)
-return w.entries[seq] or redis.call('HGET', w.key, 'e:' .. digits(seq))
+local function in_parts(command, key, values, count)
+for i = 1, count, VALUES_MAX do
+redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
-local function entries_after(w, from, most)
-local fields = {}
-local texts = {}
-for seq = from + 1, math.min(w.seq, from + most) do
-if w.entries[seq] then
-texts[#texts + 1] = w.entries[seq]
-else
-fields[#fields + 1] = 'e:' .. digits(seq)
-end
-end
-if #fields == 0 then
-return texts
-end
-local stored = redis.call('HMGET', w.key, unpack(fields))
-for i = 1, #texts do
-stored[#stored + 1] = texts[i]
-end
-return stored
-end
-local function prunable(w)
-local last = math.min(w.acked, w.seq - RESULTS_KEPT)
-if last - w.floor < RESULTS_SPARE then
-return nil
-end
-last = math.min(last, w.floor + 4 * RESULTS_SPARE)
-local fields = {}
-for seq = w.floor + 1, last do
-fields[#fields + 1] = 'e:' .. digits(seq)
-end
-local texts = redis.call('HMGET', w.key, unpack(fields))
-for i = 1, #texts do
-if texts[i] then
-fields[#fields + 1] = 'k:' .. field_of(texts[i], 4)
-local kind = field_of(texts[i], 3)
-if CLOSES_HOLD[kind] then
-fields[#fields + 1] = 'h:' .. field_of(texts[i], 11)
-elseif kind == 'refund' and get(w, 'r:' .. field_of(texts[i], 17)) == field_of(texts[i], 18) then
-fields[#fields + 1] = 'r:' .. field_of(texts[i], 17)
-end
-if (CLOSES_HOLD[kind] or kind == 'refund') and field_of(texts[i], 16) ~= '0' then
-local known = get(w, 'x:' .. field_of(texts[i], 11))
-if known and string.match(known, '%S+$') == field_of(texts[i], 16) then
-fields[#fields + 1] = 'x:' .. field_of(texts[i], 11)
-end
-end
-end
-end
-w.floor = last
-return fields
 end
 local function write_wallet(w, agenda_key, name, wanted)
 if w.due > 0 and w.due < wanted then
@@ -1455,21 +1605,94 @@ elseif w.clock - w.agenda > OVERLOOKED_MS then
 w.agenda = wanted
 redis.call('ZADD', agenda_key, 'NX', digits(wanted), name)
 end
-local gone = prunable(w)
-local fields = { 'core', format_core(w) }
-for field, value in pairs(w.changed) do
-fields[#fields + 1] = field
-fields[#fields + 1] = value
+w.writes[2] = format_core(w)
+in_parts('HSET', w.key, w.writes, w.written)
+if w.gone then
+in_parts('HDEL', w.key, w.gone, #w.gone)
 end
-for i = 1, #fields, VALUES_MAX do
-redis.call('HSET', w.key, unpack(fields, i, math.min(#fields, i + VALUES_MAX - 1)))
 end
-if gone then
-redis.call('HDEL', w.key, unpack(gone))
+local RING = 16
+local MARK = 9
+local function mark_of(key)
+return string.sub(redis.sha1hex(key), 1, 8)
 end
+local function entry_field(w, seq)
+return 'e:' .. digits(seq % w.ring)
+end
+local function entry_bytes(w, seq)
+return w.entries and w.entries[seq] or redis.call('HGET', w.key, entry_field(w, seq))
+end
+local function was_memory(w, seq)
+local at = #w.recent - (w.seq - seq) * MARK
+return string.sub(w.recent, at, at) == 'm'
+end
+local function entries_after(w, from, most)
+local last = math.min(w.seq, from + most)
+local entries = {}
+local fields = {}
+for seq = from + 1, last do
+local bytes = w.entries and w.entries[seq]
+if not bytes then
+fields[#fields + 1] = entry_field(w, seq)
+end
+entries[seq - from] = bytes
+end
+if #fields == 0 then
+return entries
+end
+local stored = redis.call('HMGET', w.key, unpack(fields))
+local next_stored = 1
+for i = 1, last - from do
+if not entries[i] then
+entries[i] = stored[next_stored]
+next_stored = next_stored + 1
+end
+end
+return entries
+end
+local function remember(w, seq, bytes)
+if w.entries then
+w.entries[seq] = bytes
+else
+w.entries = { [seq] = bytes }
+end
+end
+local function grow(w)
+local from = w.seq - #w.recent / MARK
+local entries = entries_after(w, from, w.ring)
+w.ring = 2 * w.ring
+for i = 1, #entries do
+remember(w, from + i, entries[i])
+write(w, entry_field(w, from + i), entries[i])
+end
+end
+local function keep(w, key, memory, bytes)
+if w.seq - w.acked >= w.ring then
+grow(w)
+end
+w.seq = w.seq + 1
+w.recent = string.sub(w.recent .. mark_of(key) .. (memory and 'm' or '-'), -MARK * w.ring)
+remember(w, w.seq, bytes)
+write(w, entry_field(w, w.seq), bytes)
+end
+local function find_entry(w, key)
+local recent = w.recent
+local mark = mark_of(key)
+local at = string.find(recent, mark, 1, true)
+while at do
+if (at - 1) % MARK == 0 then
+local bytes = entry_bytes(w, w.seq - (#recent - at + 1) / MARK + 1)
+local _, _, entry_key = unpack_bytes(ENTRY_NAMES, bytes)
+if entry_key == key then
+return bytes
+end
+end
+at = string.find(recent, mark, at + 1, true)
+end
+return nil
 end
 local PENDING_MAX = 4096
-local w, text = read_core(KEYS[1])
+local w, core = read_core(KEYS[1])
 local why = 'trusted'
 if not w then
 why = 'missing'
@@ -1485,22 +1708,18 @@ if redis.call('SET', KEYS[2], ARGV[2], 'NX', 'PX', ARGV[3]) or redis.call('GET',
 lease = 'leased'
 end
 end
-local reply = { why, digits(w and w.epoch or 0), lease, w and text or '' }
+local reply = { why, digits(w and w.epoch or 0), lease, w and core or '' }
 if not w then
 return reply
 end
-w.key = KEYS[1]
-w.entries = {}
-w.loaded = {}
-w.changed = {}
+track(w, KEYS[1], {})
 local entries = entries_after(w, w.acked, PENDING_MAX)
 for i = 1, #entries do
 if not entries[i] then
 break
 end
 reply[#reply + 1] = entries[i]
-local result = get(w, 'k:' .. field_of(entries[i], 4))
-reply[#reply + 1] = result and string.find(result, ' m', 1, true) and '1' or '0'
+reply[#reply + 1] = was_memory(w, w.acked + i) and '1' or '0'
 end
 return reply
 `,
@@ -1508,51 +1727,38 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: 'd0daac4726b03193af6a9966814d5dc9abd9684f',
+  sha1: 'dfd12709445d14d552ba8f4817ad7eed0e5c5b42',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
   batchArg: 1,
   readonly: false,
-  source: `local written = {}
+  source: `local pack = struct.pack
+local unpack_bytes = struct.unpack
+local ENTRY_NAMES = '<c40Bc0Hc0Hc0'
+local ENTRY_HASHED = '<c40Bc0Hc0Hc0Hc0Hc0I4c0ddddddddddddddd'
+local ENTRY = ENTRY_HASHED .. 'c40dd'
 local function digits(n)
-local text = written[n]
-if not text then
-text = string.format('%.0f', n)
-written[n] = text
+return string.format('%.0f', n)
 end
-return text
+local function read_entry(bytes)
+local _, kind, key, hold, counter, params, metadata, epoch, seq, at, amount, _, _, _, _, _, _, _, _, hold_refunded, of, of_refunded, hash =
+unpack_bytes(ENTRY, bytes)
+return {
+kind = kind, key = key, hold = hold, counter = counter, params = params, metadata = metadata, epoch = epoch, seq = seq, at = at,
+amount = amount, hold_refunded = hold_refunded, of = of, of_refunded = of_refunded, hash = hash,
+}
 end
-local lengths = {}
-local function prefixed(field)
-local length = lengths[#field]
-if not length then
-length = ':' .. #field .. ':'
-lengths[#field] = length
-end
-return length .. field
-end
-local function seal(f, prev, due, since)
-local p = prefixed
-local hash = redis.sha1hex(#prev .. ':' .. prev
-.. p(f[1]) .. p(f[2]) .. p(f[3]) .. p(f[4]) .. p(f[5]) .. p(f[6]) .. p(f[7])
-.. p(f[8]) .. p(f[9]) .. p(f[10]) .. p(f[11]) .. p(f[12]) .. p(f[13]) .. p(f[14])
-.. p(f[15]) .. p(f[16]) .. p(f[17]) .. p(f[18]) .. p(f[19]) .. p(f[20]) .. p(f[21]))
-return table.concat(f, '\\n') .. '\\n' .. prev .. '\\n' .. hash .. '\\n' .. digits(due) .. '\\n' .. digits(since), hash
-end
-local function field_of(text, n)
-local from = 1
-for _ = 2, n do
-from = string.find(text, '\\n', from, true) + 1
-end
-local to = string.find(text, '\\n', from, true)
-return string.sub(text, from, to and to - 1 or -1)
-end
-local CORE = '^(%d+) (%x+) (%d+) (%x+) (%d+) (%-?%d+) (%d+) (%d+) (%l+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ([01]) (%d+)$'
-local EXPIRES = '^%S+ %S+ %S+ (%S+)'
+local CORE = '<BBBddddddddddddddc32c40c0'
+local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
+local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
+local CORE_VERSION = 1
+local STATUSES = { 'active', 'frozen', 'closed' }
+local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
+local CORE_ALONE = { 'core' }
+local HOLD = '<ddddd'
+local HOLD_EXPIRES = 25
 local CLOSES_HOLD = { settle = true, release = true, expire = true }
-local RESULTS_KEPT = 32
-local RESULTS_SPARE = 32
 local OVERLOOKED_MS = 60000
 local VALUES_MAX = 4000
 local function incarnation()
@@ -1561,35 +1767,44 @@ local run = string.find(info, 'run_id:', 1, true)
 local replication = string.find(info, 'master_replid:', 1, true)
 return string.sub(info, run + 7, run + 22) .. string.sub(info, replication + 14, replication + 29)
 end
-local function parse_core(text)
-local epoch, life, seq, head, at, available, reserved, limit, status, due, since, open, acked, floor, agenda, memory, clock =
-string.match(text, CORE)
-if not epoch then
+local function parse_core(bytes)
+if #bytes < CORE_BYTES then
+return nil
+end
+local version, status, memory, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
+unpack_bytes(CORE_NUMBERS, bytes)
+if version ~= CORE_VERSION or not STATUSES[status] then
 return nil
 end
 return {
-epoch = tonumber(epoch), life = life, seq = tonumber(seq), head = head, at = tonumber(at),
-available = tonumber(available), reserved = tonumber(reserved), limit = tonumber(limit), status = status,
-due = tonumber(due), since = tonumber(since), open = tonumber(open),
-acked = tonumber(acked), floor = tonumber(floor), agenda = tonumber(agenda), memory = memory, clock = tonumber(clock),
+status = STATUSES[status], memory = memory == 1, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
+limit = limit, due = due, since = since, open = open, acked = acked, floor = floor, agenda = agenda, clock = clock, ring = ring,
+life = life, head = head, recent = string.sub(bytes, CORE_BYTES + 1),
 }
 end
 local function read_core(key)
-local text = redis.pcall('HGET', key, 'core')
-if type(text) ~= 'string' then
+local bytes = redis.pcall('HGET', key, 'core')
+if type(bytes) ~= 'string' then
 return nil, ''
 end
-return parse_core(text), text
+return parse_core(bytes), bytes
 end
 local function format_core(w)
-return table.concat({
-digits(w.epoch), w.life, digits(w.seq), w.head, digits(w.at), digits(w.available), digits(w.reserved), digits(w.limit),
-w.status, digits(w.due), digits(w.since), digits(w.open), digits(w.acked), digits(w.floor), digits(w.agenda), w.memory,
-digits(w.clock),
-}, ' ')
+return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], w.memory and 1 or 0, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
+w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, w.recent)
+end
+local function track(w, key, loaded)
+w.key = key
+w.loaded = loaded                                            -- fields as they are now; false: not there
+w.writes = { 'core', false, false, false, false, false }     -- field, value, field, value, … for HSET
+w.written = 2
+w.gone = false                                               -- fields for HDEL
+w.before = w.seq
+w.entries = false                                            -- entries that are not in their place in Redis yet, by seq
+return w
 end
 local function read_wallet(key, fields, life, epoch_min)
-local values = redis.pcall('HMGET', key, 'core', unpack(fields))
+local values = redis.pcall('HMGET', key, unpack(fields))
 local w = values[1] and parse_core(values[1])
 if not w then
 return nil, 'missing', 0
@@ -1600,70 +1815,81 @@ end
 if w.epoch < epoch_min then
 return nil, 'epoch', w.epoch
 end
-local loaded = {}
-for i = 1, #fields do
-loaded[fields[i]] = values[i + 1]
+if #fields == 2 then
+return track(w, key, { [fields[2]] = values[2] })
 end
-w.key = key
-w.loaded = loaded   -- fields as they stand in Redis; false: not there
-w.changed = {}      -- fields to write, over the loaded ones
-w.entries = {}      -- entries made in this call, by seq
-return w
+local loaded = {}
+for i = 2, #fields do
+loaded[fields[i]] = values[i]
+end
+return track(w, key, loaded)
 end
 local function get(w, field)
-local value = w.changed[field]
-if value == nil then
-value = w.loaded[field]
-end
+local value = w.loaded[field]
 if value == nil then
 value = redis.call('HGET', w.key, field)
 w.loaded[field] = value
 end
 return value
 end
+local function write(w, field, value)
+local writes, written = w.writes, w.written
+writes[written + 1] = field
+writes[written + 2] = value
+w.written = written + 2
+end
+local function put(w, field, value)
+write(w, field, value)
+w.loaded[field] = value
+end
+local function remove(w, field)
+w.gone = w.gone or {}
+w.gone[#w.gone + 1] = field
+w.loaded[field] = false
+end
 local function read_hold(w, id)
-local text = get(w, 'h:' .. id)
-if not text or text == '' then
+local bytes = get(w, 'h:' .. id)
+if not bytes then
 return nil
 end
-local amount, captured, left, expires, refunded = string.match(text, '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
-return {
-amount = tonumber(amount), captured = tonumber(captured), left = tonumber(left),
-expires = tonumber(expires), refunded = tonumber(refunded),
-}
+local amount, captured, left, expires, refunded = unpack_bytes(HOLD, bytes)
+return { amount = amount, captured = captured, left = left, expires = expires, refunded = refunded }
 end
 local function format_hold(hold)
-return digits(hold.amount) .. ' ' .. digits(hold.captured) .. ' ' .. digits(hold.left) .. ' '
-.. digits(hold.expires) .. ' ' .. digits(hold.refunded)
+return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
 end
 local function due_holds(w, now)
 local due = {}
 local next_due = 0
 local function consider(field, value)
-local expires = tonumber(string.match(value, EXPIRES))
+local expires = unpack_bytes('<d', value, HOLD_EXPIRES)
 if expires > now then
 if next_due == 0 or expires < next_due then
 next_due = expires
 end
 return
 end
-w.loaded[field] = w.loaded[field] or value
 local id = string.sub(field, 3)
+w.loaded[field] = value
 local hold = read_hold(w, id)
 hold.id = id
 due[#due + 1] = hold
 end
+local held = {}
+for field, value in pairs(w.loaded) do
+if value and string.sub(field, 1, 2) == 'h:' then
+held[field] = value
+end
+end
 local all = redis.call('HGETALL', w.key)
 for i = 1, #all, 2 do
 local field = all[i]
-if string.sub(field, 1, 2) == 'h:' and all[i + 1] ~= '' and w.changed[field] == nil then
-consider(field, all[i + 1])
+if string.sub(field, 1, 2) == 'h:' and w.loaded[field] == nil then
+held[field] = all[i + 1]
 end
 end
-for field, value in pairs(w.changed) do
-if string.sub(field, 1, 2) == 'h:' and value ~= '' then
+for field, value in pairs(held) do
 consider(field, value)
-end
 end
 table.sort(due, function(a, b)
 if a.expires ~= b.expires then
@@ -1673,58 +1899,10 @@ return a.id < b.id
 end)
 return due, next_due
 end
-local function entry_text(w, seq)
-return w.entries[seq] or redis.call('HGET', w.key, 'e:' .. digits(seq))
+local function in_parts(command, key, values, count)
+for i = 1, count, VALUES_MAX do
+redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
-local function entries_after(w, from, most)
-local fields = {}
-local texts = {}
-for seq = from + 1, math.min(w.seq, from + most) do
-if w.entries[seq] then
-texts[#texts + 1] = w.entries[seq]
-else
-fields[#fields + 1] = 'e:' .. digits(seq)
-end
-end
-if #fields == 0 then
-return texts
-end
-local stored = redis.call('HMGET', w.key, unpack(fields))
-for i = 1, #texts do
-stored[#stored + 1] = texts[i]
-end
-return stored
-end
-local function prunable(w)
-local last = math.min(w.acked, w.seq - RESULTS_KEPT)
-if last - w.floor < RESULTS_SPARE then
-return nil
-end
-last = math.min(last, w.floor + 4 * RESULTS_SPARE)
-local fields = {}
-for seq = w.floor + 1, last do
-fields[#fields + 1] = 'e:' .. digits(seq)
-end
-local texts = redis.call('HMGET', w.key, unpack(fields))
-for i = 1, #texts do
-if texts[i] then
-fields[#fields + 1] = 'k:' .. field_of(texts[i], 4)
-local kind = field_of(texts[i], 3)
-if CLOSES_HOLD[kind] then
-fields[#fields + 1] = 'h:' .. field_of(texts[i], 11)
-elseif kind == 'refund' and get(w, 'r:' .. field_of(texts[i], 17)) == field_of(texts[i], 18) then
-fields[#fields + 1] = 'r:' .. field_of(texts[i], 17)
-end
-if (CLOSES_HOLD[kind] or kind == 'refund') and field_of(texts[i], 16) ~= '0' then
-local known = get(w, 'x:' .. field_of(texts[i], 11))
-if known and string.match(known, '%S+$') == field_of(texts[i], 16) then
-fields[#fields + 1] = 'x:' .. field_of(texts[i], 11)
-end
-end
-end
-end
-w.floor = last
-return fields
 end
 local function write_wallet(w, agenda_key, name, wanted)
 if w.due > 0 and w.due < wanted then
@@ -1737,18 +1915,145 @@ elseif w.clock - w.agenda > OVERLOOKED_MS then
 w.agenda = wanted
 redis.call('ZADD', agenda_key, 'NX', digits(wanted), name)
 end
-local gone = prunable(w)
-local fields = { 'core', format_core(w) }
-for field, value in pairs(w.changed) do
-fields[#fields + 1] = field
-fields[#fields + 1] = value
+w.writes[2] = format_core(w)
+in_parts('HSET', w.key, w.writes, w.written)
+if w.gone then
+in_parts('HDEL', w.key, w.gone, #w.gone)
 end
-for i = 1, #fields, VALUES_MAX do
-redis.call('HSET', w.key, unpack(fields, i, math.min(#fields, i + VALUES_MAX - 1)))
 end
-if gone then
-redis.call('HDEL', w.key, unpack(gone))
+local RING = 16
+local MARK = 9
+local function mark_of(key)
+return string.sub(redis.sha1hex(key), 1, 8)
 end
+local function entry_field(w, seq)
+return 'e:' .. digits(seq % w.ring)
+end
+local function entry_bytes(w, seq)
+return w.entries and w.entries[seq] or redis.call('HGET', w.key, entry_field(w, seq))
+end
+local function was_memory(w, seq)
+local at = #w.recent - (w.seq - seq) * MARK
+return string.sub(w.recent, at, at) == 'm'
+end
+local function entries_after(w, from, most)
+local last = math.min(w.seq, from + most)
+local entries = {}
+local fields = {}
+for seq = from + 1, last do
+local bytes = w.entries and w.entries[seq]
+if not bytes then
+fields[#fields + 1] = entry_field(w, seq)
+end
+entries[seq - from] = bytes
+end
+if #fields == 0 then
+return entries
+end
+local stored = redis.call('HMGET', w.key, unpack(fields))
+local next_stored = 1
+for i = 1, last - from do
+if not entries[i] then
+entries[i] = stored[next_stored]
+next_stored = next_stored + 1
+end
+end
+return entries
+end
+local function remember(w, seq, bytes)
+if w.entries then
+w.entries[seq] = bytes
+else
+w.entries = { [seq] = bytes }
+end
+end
+local function grow(w)
+local from = w.seq - #w.recent / MARK
+local entries = entries_after(w, from, w.ring)
+w.ring = 2 * w.ring
+for i = 1, #entries do
+remember(w, from + i, entries[i])
+write(w, entry_field(w, from + i), entries[i])
+end
+end
+local function keep(w, key, memory, bytes)
+if w.seq - w.acked >= w.ring then
+grow(w)
+end
+w.seq = w.seq + 1
+w.recent = string.sub(w.recent .. mark_of(key) .. (memory and 'm' or '-'), -MARK * w.ring)
+remember(w, w.seq, bytes)
+write(w, entry_field(w, w.seq), bytes)
+end
+local function find_entry(w, key)
+local recent = w.recent
+local mark = mark_of(key)
+local at = string.find(recent, mark, 1, true)
+while at do
+if (at - 1) % MARK == 0 then
+local bytes = entry_bytes(w, w.seq - (#recent - at + 1) / MARK + 1)
+local _, _, entry_key = unpack_bytes(ENTRY_NAMES, bytes)
+if entry_key == key then
+return bytes
+end
+end
+at = string.find(recent, mark, at + 1, true)
+end
+return nil
+end
+local REFUNDS_MAX = 64
+local function refunds_of(w)
+if w.refunds then
+return w.refunds
+end
+local refunds = { last = 0, count = 0, entries = {}, holds = {} }
+w.refunds = refunds
+local text = get(w, 'refunds')
+if not text then
+return refunds
+end
+for line in string.gmatch(text, '[^\\n]+') do
+local of, refunded = string.match(line, '^r (%d+) (%d+)$')
+if of then
+refunds.entries[tonumber(of)] = tonumber(refunded)
+refunds.count = refunds.count + 1
+elseif string.sub(line, 1, 1) == 'x' then
+local charged, hold_refunded, hold = string.match(line, '^x (%d+) (%d+) (.+)$')
+refunds.holds[hold] = { charged = tonumber(charged), refunded = tonumber(hold_refunded) }
+refunds.count = refunds.count + 1
+else
+refunds.last = tonumber(line)
+end
+end
+return refunds
+end
+local function write_refunds(w)
+local refunds = w.refunds
+refunds.last = w.seq
+local lines = { digits(refunds.last) }
+for of, refunded in pairs(refunds.entries) do
+lines[#lines + 1] = 'r ' .. digits(of) .. ' ' .. digits(refunded)
+end
+for hold, known in pairs(refunds.holds) do
+lines[#lines + 1] = 'x ' .. digits(known.charged) .. ' ' .. digits(known.refunded) .. ' ' .. hold
+end
+put(w, 'refunds', table.concat(lines, '\\n'))
+end
+local function note_refund(w, of, refunded)
+local refunds = refunds_of(w)
+if refunds.count >= REFUNDS_MAX and refunds.last <= w.acked then
+w.floor = refunds.last
+refunds.count, refunds.entries, refunds.holds = 0, {}, {}
+end
+refunds.count = refunds.count + (refunds.entries[of] and 0 or 1)
+refunds.entries[of] = refunded
+write_refunds(w)
+end
+local function note_closed_hold(w, hold, charged, refunded)
+local refunds = refunds_of(w)
+refunds.count = refunds.count + (refunds.holds[hold] and 0 or 1)
+refunds.holds[hold] = { charged = charged, refunded = refunded }
+write_refunds(w)
 end
 local MAX_AMOUNT = 9007199254740991
 local EXPIRE_MAX = 64
@@ -1796,19 +2101,14 @@ end
 w.open = open_after
 w.available = w.available + change.available
 w.reserved = w.reserved + change.reserved
-local text, hash = seal({
-digits(w.epoch), digits(seq), kind, c.key, digits(now),
-digits(change.amount), digits(change.available), digits(change.reserved), digits(w.available), digits(w.reserved),
-c.hold, digits(hold and hold.amount or 0), digits(hold and hold.captured or 0), digits(hold and hold.left or 0),
-digits(hold and hold.expires or 0), digits(hold and hold.refunded or 0),
-digits(c.of), digits(change.of_refunded or 0), c.counter, c.params, c.metadata,
-}, w.head, w.due, w.since)
-w.seq = seq
+local hashed = pack(ENTRY_HASHED, w.head, #kind, kind, #c.key, c.key, #c.hold, c.hold, #c.counter, c.counter, #c.params, c.params,
+#c.metadata, c.metadata, w.epoch, seq, now, change.amount, change.available, change.reserved, w.available, w.reserved,
+hold and hold.amount or 0, hold and hold.captured or 0, hold and hold.left or 0, hold and hold.expires or 0,
+hold and hold.refunded or 0, c.of, change.of_refunded or 0)
+local hash = redis.sha1hex(hashed)
+keep(w, c.key, c.memory, hashed .. hash .. pack('<dd', w.due, w.since))
 w.head = hash
 w.at = now
-w.entries[seq] = text
-w.changed['e:' .. digits(seq)] = text
-w.changed['k:' .. c.key] = digits(seq)
 if kind == 'limit' then
 w.limit = change.amount
 elseif kind == 'freeze' then
@@ -1818,7 +2118,7 @@ w.status = 'active'
 elseif kind == 'close' then
 w.status = 'closed'
 elseif kind == 'refund' then
-w.changed['r:' .. digits(c.of)] = digits(change.of_refunded)
+note_refund(w, c.of, change.of_refunded)
 end
 if c.hold == '' then
 return
@@ -1827,9 +2127,13 @@ local stays = not CLOSES_HOLD[kind]
 if kind == 'refund' then
 stays = read_hold(w, c.hold) ~= nil
 end
-w.changed['h:' .. c.hold] = stays and format_hold(hold) or ''
+if stays then
+put(w, 'h:' .. c.hold, format_hold(hold))
+elseif kind ~= 'refund' then
+remove(w, 'h:' .. c.hold)
+end
 if not stays and hold.refunded > 0 then
-w.changed['x:' .. c.hold] = digits(hold.captured) .. ' ' .. digits(hold.refunded)
+note_closed_hold(w, c.hold, hold.captured, hold.refunded)
 end
 end
 local function give_back(kind, hold)
@@ -1897,23 +2201,20 @@ end
 return spend(w, change)
 end
 local function facts_for(w, c)
-local epoch, seq, refunded, closed, charged, hold_refunded = string.match(c.facts, '^(%S+) (%S+) (%S+) (%S+) (%S+) (%S+)$')
-if not epoch or tonumber(epoch) ~= w.epoch or tonumber(seq) < w.floor then
+local facts = c.facts
+if not facts or facts.epoch ~= w.epoch or facts.seq < w.floor then
 return nil
 end
-return {
-refunded = tonumber(refunded), closed = closed == '1', charged = tonumber(charged), hold_refunded = tonumber(hold_refunded),
-}
+return facts
 end
 local function hold_for_refund(w, id, facts)
 local open = read_hold(w, id)
 if open then
 return open
 end
-local known = get(w, 'x:' .. id)
+local known = refunds_of(w).holds[id]
 if known then
-local charged, refunded = string.match(known, '^(%S+) (%S+)$')
-return { amount = 0, captured = tonumber(charged), left = 0, expires = 0, refunded = tonumber(refunded) }
+return { amount = 0, captured = known.charged, left = 0, expires = 0, refunded = known.refunded }
 end
 if facts and facts.closed then
 return { amount = 0, captured = facts.charged, left = 0, expires = 0, refunded = facts.hold_refunded }
@@ -1922,8 +2223,7 @@ return nil
 end
 local function refund(w, c)
 local facts = facts_for(w, c)
-local known = get(w, 'r:' .. digits(c.of))
-local refunded = known and tonumber(known) or (facts and facts.refunded)
+local refunded = refunds_of(w).entries[c.of] or (facts and facts.refunded)
 if not refunded then
 return nil, { 'facts' }
 end
@@ -1993,7 +2293,7 @@ if not change then
 return answer
 end
 file(w, now, c, change)
-return { 'ok', digits(w.seq) }
+return nil
 end
 local PENDING_MAX = 512
 local caller_clock = tonumber(ARGV[2])
@@ -2007,7 +2307,7 @@ local touch = { kind = 'touch', key = '', hold = '' }
 local function tend(i)
 local key = KEYS[i + 1]
 local name = ARGV[3 + 3 * i]
-local w = read_wallet(key, {}, life, 0)
+local w = read_wallet(key, CORE_ALONE, life, 0)
 if not w then
 redis.call('ZREM', KEYS[1], name)
 return { 'gone' }

@@ -1,4 +1,12 @@
-import { type Entry, type RejectionCode, unpackEntry, type WalletState, type WalletStatus } from '../machine/index.js'
+import {
+  type Entry,
+  entryEnd,
+  type RejectionCode,
+  unpackEntry,
+  type WalletState,
+  type WalletStatus,
+} from '../machine/index.js'
+import { MessageReader } from './message.js'
 
 /** What a refusal rests on: the journal must hold this head under this epoch before anybody is told "no". */
 export interface Rest {
@@ -51,13 +59,54 @@ export type CoreState = Omit<WalletState, 'holds' | 'base' | 'refundedByEntry' |
   memory: boolean
 }
 
-export function readAnswer(reply: readonly string[], run: PendingRun | Answer): Answer {
-  const [type, ...rest] = reply
+export interface BatchReply {
+  clock: number
+  runs: (PendingRun | Untrusted)[]
+  answers: Answer[]
+}
+
+type Untrusted = Extract<Answer, { type: 'untrusted' }>
+
+const TRUSTED = 0
+const ACCEPTED = 0
+const REPLAY = 1
+
+/** The reply of `wallet_decide`; `wallets` are those of the commands, by their index. */
+export function readBatch(bytes: Buffer, walletCount: number, wallets: readonly number[]): BatchReply {
+  const reader = new MessageReader(bytes)
+  const clock = reader.number()
+  const runs: BatchReply['runs'] = []
+  while (runs.length < walletCount) runs.push(readRun(reader))
+  const answers: Answer[] = []
+  for (const wallet of wallets) answers.push(readAnswer(reader, runs[wallet] as PendingRun | Untrusted))
+  return { clock, runs, answers }
+}
+
+function readRun(reader: MessageReader): PendingRun | Untrusted {
+  if (reader.byte() !== TRUSTED) {
+    const why = reader.string(reader.byte()) as Distrust
+    return { type: 'untrusted', why, epoch: reader.number() }
+  }
+  const run: PendingRun = { epoch: reader.number(), acked: reader.number(), entries: [] }
+  for (let left = reader.count(); left > 0; left -= 1) run.entries.push(readEntry(reader))
+  return run
+}
+
+function readEntry(reader: MessageReader): Entry {
+  const entry = unpackEntry(reader.bytes, reader.at)
+  reader.at = entryEnd(reader.bytes, reader.at)
+  return entry
+}
+
+function readAnswer(reader: MessageReader, run: PendingRun | Untrusted): Answer {
+  const type = reader.byte()
+  if (type === ACCEPTED) return { type: 'accepted', seq: reader.number() }
+  if (type === REPLAY) return { type: 'replay', entry: readEntry(reader) }
+  return readWords(reader.string(reader.count()).split('\n'), run)
+}
+
+function readWords([type, ...rest]: readonly string[], run: PendingRun | Untrusted): Answer {
   switch (type) {
-    case 'ok':
-      return { type: 'accepted', seq: Number(rest[0]) }
-    case 'replay':
-      return { type: 'replay', entry: unpackEntry(rest[1] as string) }
     case 'no': {
       const facts: Record<string, number> = {}
       for (let i = 4; i + 1 < rest.length; i += 2) facts[rest[i] as string] = Number(rest[i + 1])
@@ -70,7 +119,7 @@ export function readAnswer(reply: readonly string[], run: PendingRun | Answer): 
     case 'touched':
       return { type: 'touched', touch: { due: Number(rest[0]), epoch: Number(rest[1]), seq: Number(rest[2]) } }
     case 'error':
-      return { type: 'error', message: String(rest[0]), epoch: 'type' in run && 'epoch' in run ? run.epoch : 0 }
+      return { type: 'error', message: rest.join(' '), epoch: 'type' in run ? run.epoch : 0 }
     case 'untrusted':
       return 'type' in run ? run : { type: 'untrusted', why: 'error', epoch: 0 }
     case 'seen':
@@ -84,54 +133,54 @@ export function readAnswer(reply: readonly string[], run: PendingRun | Answer): 
   }
 }
 
-export function readRun(reply: readonly string[]): PendingRun | Answer {
-  if (reply[0] === 'untrusted') return { type: 'untrusted', why: reply[1] as Distrust, epoch: Number(reply[2]) }
-  return { epoch: Number(reply[0]), acked: Number(reply[1]), entries: readEntries(reply, 2) }
-}
-
 /** Stops at the first entry that is missing: what comes after a hole can't be appended anyway. */
-export function readEntries(reply: readonly (string | null)[], from: number): Entry[] {
+export function readEntries(reply: readonly (Buffer | null)[], from: number): Entry[] {
   const entries: Entry[] = []
   for (let i = from; i < reply.length; i += 1) {
-    const text = reply[i]
-    if (text === null || text === undefined) break
-    entries.push(unpackEntry(text))
+    const bytes = reply[i]
+    if (!bytes) break
+    entries.push(unpackEntry(bytes))
   }
   return entries
 }
 
-export function readLook(reply: readonly string[]): Look {
+export function readLook(reply: readonly Buffer[]): Look {
   const [why, epoch, lease, core] = reply
   const pending: Look['pending'] = []
   for (let i = 4; i + 1 < reply.length; i += 2) {
-    pending.push({ entry: unpackEntry(reply[i] as string), memory: reply[i + 1] === '1' })
+    pending.push({ entry: unpackEntry(reply[i] as Buffer), memory: String(reply[i + 1]) === '1' })
   }
   return {
-    why: why as Look['why'],
+    why: String(why) as Look['why'],
     epoch: Number(epoch),
-    lease: lease as Look['lease'],
-    core: core ? readCore(core) : null,
+    lease: String(lease) as Look['lease'],
+    core: core?.length ? readCore(core) : null,
     pending,
   }
 }
 
-/** The words of `core` in lua/wallet/state.lua. */
-function readCore(text: string): CoreState {
-  const word = text.split(' ')
+const STATUSES: readonly WalletStatus[] = ['active', 'frozen', 'closed']
+
+const NUMBERS_AT = 3
+const HEAD_AT = NUMBERS_AT + 14 * 8 + 32
+
+/** `core` in lua/wallet/state.lua. */
+export function readCore(bytes: Buffer): CoreState {
+  const number = (index: number): number => bytes.readDoubleLE(NUMBERS_AT + 8 * index)
   return {
-    epoch: Number(word[0]),
-    seq: Number(word[2]),
-    head: word[3] as string,
-    at: Number(word[4]),
-    available: Number(word[5]),
-    reserved: Number(word[6]),
-    creditLimit: Number(word[7]),
-    status: word[8] as WalletStatus,
-    due: Number(word[9]),
-    since: Number(word[10]),
-    open: Number(word[11]),
-    acked: Number(word[12]),
-    memory: word[15] === '1',
+    status: STATUSES[bytes.readUInt8(1) - 1] as WalletStatus,
+    memory: bytes.readUInt8(2) === 1,
+    epoch: number(0),
+    seq: number(1),
+    at: number(2),
+    available: number(3),
+    reserved: number(4),
+    creditLimit: number(5),
+    due: number(6),
+    since: number(7),
+    open: number(8),
+    acked: number(9),
+    head: bytes.toString('latin1', HEAD_AT, HEAD_AT + 40),
   }
 }
 

@@ -1,7 +1,8 @@
 import type { Command, WalletState } from '../machine/index.js'
 import type { Place, ScriptRunner } from '../redis/index.js'
 import { agendaClaim, walletDecide, walletInstall, walletLook, walletTend } from '../redis/scripts.generated.js'
-import { type Answer, type Look, type PendingRun, readAnswer, readEntries, readLook, readRun } from './reply.js'
+import { MessageWriter } from './message.js'
+import { type BatchReply, type Look, type PendingRun, readBatch, readEntries, readLook } from './reply.js'
 
 /** What the caller knows about a wallet, told along with its commands. */
 export interface Knowledge {
@@ -31,12 +32,6 @@ export interface Batch {
   readonly commands: readonly (SequencedCommand & { readonly wallet: number })[]
 }
 
-export interface BatchReply {
-  clock: number
-  runs: (PendingRun | Answer)[]
-  answers: Answer[]
-}
-
 export interface Installation {
   readonly place: Place
   readonly state: WalletState
@@ -63,10 +58,16 @@ export interface SequencerOptions {
   readonly now: () => number
 }
 
+const BEYOND = 1
+const MEMORY = 2
+const REFUND = 4
+const KNOWN = 8
+
 /** Decides in Redis: puts commands into the words of the scripts and reads their answers. No decision is taken here. */
 export class Sequencer {
   readonly #runner: ScriptRunner
   readonly #options: SequencerOptions
+  readonly #message = new MessageWriter()
 
   constructor(runner: ScriptRunner, options: SequencerOptions) {
     this.#runner = runner
@@ -82,46 +83,64 @@ export class Sequencer {
       keys.push(place.agendaKey)
       agendas.set(place.agendaKey, keys.length)
     }
-    const args: (string | number)[] = [commands.length, now(), aheadMaxMs, helpAfterMs, pendingMax, agendas.size]
+    const message = this.#message
+    message.number(now())
+    message.number(aheadMaxMs)
+    message.number(helpAfterMs)
+    message.number(pendingMax)
+    message.short(agendas.size)
     for (const { place, epochMin, epoch, acked, known } of wallets) {
       keys.push(place.walletKey)
-      args.push(place.agendaName, agendas.get(place.agendaKey) as number, epochMin, epoch, acked, known)
+      message.short(agendas.get(place.agendaKey) as number)
+      message.string(place.agendaName, 2)
+      message.number(epochMin)
+      message.number(epoch)
+      message.number(acked)
+      message.number(known)
     }
-    for (const { wallet, command, deadline, aheadMs = 0, memory } of commands) {
-      args.push(
-        wallet + 1,
-        command.kind,
-        command.key,
-        command.params,
-        command.hold,
-        command.amount,
-        command.ttlMs,
-        command.beyond ? '1' : '',
-        command.of,
-        command.charge,
-        factsText(command),
-        command.counter,
-        command.metadata,
-        deadline,
-        aheadMs,
-        memory ? 'memory' : 'ledger',
-      )
+    for (const command of commands) this.#write(command)
+    const reply = (await this.#runner.run(walletDecide, keys, [commands.length, message.take()])) as Buffer
+    return readBatch(
+      reply,
+      wallets.length,
+      commands.map(({ wallet }) => wallet),
+    )
+  }
+
+  #write({ wallet, command, deadline, aheadMs = 0, memory }: Batch['commands'][number]): void {
+    const message = this.#message
+    const { kind, facts } = command
+    message.short(wallet + 1)
+    message.byte(
+      (command.beyond ? BEYOND : 0) + (memory ? MEMORY : 0) + (kind === 'refund' ? REFUND : 0) + (facts ? KNOWN : 0),
+    )
+    message.string(kind, 1)
+    message.string(command.key, 2)
+    message.string(command.params, 2)
+    message.string(command.hold, 2)
+    message.string(command.counter, 2)
+    message.string(command.metadata, 4)
+    message.number(command.amount)
+    message.number(command.ttlMs)
+    message.number(deadline)
+    message.number(aheadMs)
+    if (kind === 'refund') {
+      message.number(command.of)
+      message.number(command.charge)
     }
-    const reply = (await this.#runner.run(walletDecide, keys, args)) as [string, ...string[][]]
-    const runs: BatchReply['runs'] = []
-    for (let i = 0; i < wallets.length; i += 1) runs.push(readRun(reply[i + 1] as string[]))
-    const answers: Answer[] = []
-    for (let i = 0; i < commands.length; i += 1) {
-      const run = runs[commands[i]?.wallet as number] as PendingRun | Answer
-      answers.push(readAnswer(reply[1 + wallets.length + i] as string[], run))
-    }
-    return { clock: Number(reply[0]), runs, answers }
+    if (!facts) return
+    message.number(facts.epoch)
+    message.number(facts.seq)
+    message.number(facts.refunded)
+    message.byte(facts.holdClosed ? 1 : 0)
+    message.number(facts.hold.charged)
+    message.number(facts.hold.refunded)
   }
 
   /** `leaseMs` 0: only look. */
   async look(place: Place, epochMin: number, asker: string, leaseMs: number): Promise<Look> {
     const keys = [place.walletKey, place.leaseKey]
-    return readLook((await this.#runner.run(walletLook, keys, [epochMin, asker, leaseMs])) as string[])
+    return readLook((await this.#runner.run(walletLook, keys, [epochMin, asker, leaseMs])) as Buffer[])
   }
 
   async install(asker: string, installation: Installation): Promise<InstallReply> {
@@ -150,7 +169,7 @@ export class Sequencer {
     }
     args.push(...committedKeys)
     const keys = [place.agendaKey, place.walletKey, place.leaseKey]
-    const reply = (await this.#runner.run(walletInstall, keys, args)) as string[]
+    const reply = ((await this.#runner.run(walletInstall, keys, args)) as Buffer[]).map(String)
     if (reply[0] === 'late') return { type: 'late' }
     if (reply[0] === 'newer') return { type: 'newer', epoch: Number(reply[1]) }
     const lost: { key: string; code: string }[] = []
@@ -160,7 +179,7 @@ export class Sequencer {
 
   /** Names on a shard's agenda whose time has come, taken for `takenMs`. */
   async claim(agendaKey: string, most: number, takenMs: number): Promise<string[]> {
-    return (await this.#runner.run(agendaClaim, [agendaKey], [most, takenMs])) as string[]
+    return ((await this.#runner.run(agendaClaim, [agendaKey], [most, takenMs])) as Buffer[]).map(String)
   }
 
   /** Looks after wallets of one shard. For each: what is pending, null when it is not in Redis (any more), or that it is broken. */
@@ -175,17 +194,13 @@ export class Sequencer {
       keys.push(place.walletKey)
       args.push(place.agendaName, epoch, acked)
     }
-    const reply = (await this.#runner.run(walletTend, keys, args)) as [string, ...string[][]]
+    const reply = (await this.#runner.run(walletTend, keys, args)) as [Buffer, ...Buffer[][]]
     return reply.slice(1).map((words) => {
-      if (words[0] === 'gone' || words[0] === 'left') return null
-      if (words[0] === 'broken') return 'broken'
-      return { epoch: Number(words[0]), acked: Number(words[1]), entries: readEntries(words as string[], 2) }
+      const [first, acked] = words as Buffer[]
+      const epoch = String(first)
+      if (epoch === 'gone' || epoch === 'left') return null
+      if (epoch === 'broken') return 'broken'
+      return { epoch: Number(epoch), acked: Number(acked), entries: readEntries(words as Buffer[], 2) }
     })
   }
-}
-
-function factsText({ facts }: Command): string {
-  if (!facts) return ''
-  const { epoch, seq, refunded, holdClosed, hold } = facts
-  return `${epoch} ${seq} ${refunded} ${holdClosed ? 1 : 0} ${hold.charged} ${hold.refunded}`
 }

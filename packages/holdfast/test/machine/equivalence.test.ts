@@ -5,8 +5,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Valkey } from '../../../../sim/valkey.js'
 import { freshRedis } from '../../../../test/servers.js'
 import { command as makeCommand } from '../../src/machine/index.js'
-import type { Place, Script, ScriptRunner } from '../../src/redis/index.js'
+import type { Place, ScriptRunner } from '../../src/redis/index.js'
 import { type Answer, Sequencer } from '../../src/sequencer/index.js'
+import { runnerOn } from '../sequencer/support/runner.js'
 import { type Step, steps } from './commands.js'
 import { emptyState, Oracle } from './oracle.js'
 
@@ -22,15 +23,12 @@ interface Server {
 const servers: Record<string, () => Promise<Server>> = {
   Redis: async () => {
     const redis = new Redis(await freshRedis())
-    const run = async (script: Script, keys: readonly string[], args: readonly unknown[]) =>
-      redis.eval(script.source, keys.length, ...keys, ...(args as string[]))
-    return { runner: { run }, close: () => redis.disconnect() }
+    return { runner: runnerOn(redis), close: () => redis.disconnect() }
   },
   'Valkey in WebAssembly': async () => {
     const valkey = await Valkey.start({ now: () => Date.now(), random: (bytes) => bytes.fill(1) })
-    const run = async (script: Script, keys: readonly string[], args: readonly unknown[]) =>
-      valkey.run(script, keys, args as string[])
-    return { runner: { run }, close: () => {} }
+    const runner: ScriptRunner = { run: async (script, keys, args) => valkey.run(script, keys, args) }
+    return { runner, close: () => {} }
   },
 }
 

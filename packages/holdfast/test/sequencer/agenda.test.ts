@@ -2,9 +2,10 @@ import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { freshRedis } from '../../../../test/servers.js'
 import { command } from '../../src/machine/index.js'
-import { Keys, type Script } from '../../src/redis/index.js'
+import { Keys } from '../../src/redis/index.js'
 import { Sequencer } from '../../src/sequencer/index.js'
 import { emptyState } from '../machine/oracle.js'
+import { runnerOn } from './support/runner.js'
 
 const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 7), shards: 1 })
 const HELP_AFTER_MS = 1_000
@@ -17,10 +18,8 @@ let now = 1_600_000_000_000
 
 beforeAll(async () => {
   redis = new Redis(await freshRedis())
-  const run = async (script: Script, names: readonly string[], args: readonly unknown[]) =>
-    redis.eval(script.source, names.length, ...names, ...(args as string[]))
   const options = { aheadMaxMs: 0, helpAfterMs: HELP_AFTER_MS, idleAfterMs: MINUTE, pendingMax: 100, now: () => now }
-  sequencer = new Sequencer({ run }, options)
+  sequencer = new Sequencer(runnerOn(redis), options)
 })
 afterAll(() => redis.disconnect())
 

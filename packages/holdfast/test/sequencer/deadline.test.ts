@@ -2,9 +2,10 @@ import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { freshRedis } from '../../../../test/servers.js'
 import { command } from '../../src/machine/index.js'
-import { Keys, type Place, type Script } from '../../src/redis/index.js'
+import { Keys, type Place } from '../../src/redis/index.js'
 import { type Answer, Sequencer } from '../../src/sequencer/index.js'
 import { emptyState } from '../machine/oracle.js'
+import { runnerOn } from './support/runner.js'
 
 const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 7), shards: 1 })
 const AHEAD_MS = 50_000
@@ -16,8 +17,6 @@ let place: Place
 /** A wallet whose time is ahead of this server's clock: as after the failover of one whose clock was ahead. */
 beforeAll(async () => {
   redis = new Redis(await freshRedis())
-  const run = async (script: Script, names: readonly string[], args: readonly unknown[]) =>
-    redis.eval(script.source, names.length, ...names, ...(args as string[]))
   const options = {
     aheadMaxMs: 60_000,
     helpAfterMs: 1_000,
@@ -25,7 +24,7 @@ beforeAll(async () => {
     pendingMax: 100,
     now: () => Date.now(),
   }
-  sequencer = new Sequencer({ run }, options)
+  sequencer = new Sequencer(runnerOn(redis), options)
   place = keys.place(keys.ref('ahead'))
   await sequencer.install('test', {
     place,

@@ -2,9 +2,10 @@ import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { freshRedis } from '../../../../test/servers.js'
 import { command, EXPIRE_MAX, type HoldState } from '../../src/machine/index.js'
-import { Keys, type Script } from '../../src/redis/index.js'
+import { Keys } from '../../src/redis/index.js'
 import { Sequencer } from '../../src/sequencer/index.js'
 import { emptyState } from '../machine/oracle.js'
+import { runnerOn } from './support/runner.js'
 
 const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 7), shards: 1 })
 const HOLDS = 3 * EXPIRE_MAX
@@ -14,8 +15,6 @@ let sequencer: Sequencer
 
 beforeAll(async () => {
   redis = new Redis(await freshRedis())
-  const run = async (script: Script, names: readonly string[], args: readonly unknown[]) =>
-    redis.eval(script.source, names.length, ...names, ...(args as string[]))
   const options = {
     aheadMaxMs: 60_000,
     helpAfterMs: 1_000,
@@ -23,7 +22,7 @@ beforeAll(async () => {
     pendingMax: 100,
     now: () => Date.now(),
   }
-  sequencer = new Sequencer({ run }, options)
+  sequencer = new Sequencer(runnerOn(redis), options)
 })
 afterAll(() => redis.disconnect())
 

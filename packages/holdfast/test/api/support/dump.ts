@@ -3,8 +3,9 @@ import { Redis } from 'ioredis'
 import pg from 'pg'
 import type { Path } from './paths.js'
 
-/** The words of `core` that only say when the wallet was last looked at, and what Redis was told of the journal. */
-const LOOKED_AT = { acked: 12, agenda: 14, clock: 16 }
+/** The numbers of `core` that only say when the wallet was last looked at, and what Redis was told of the journal. */
+const LOOKED_AT = { acked: 9, agenda: 11, clock: 12 }
+const NUMBERS_AT = 3
 
 export class Dump {
   readonly #redis: Redis | undefined
@@ -26,8 +27,8 @@ export class Dump {
     const dump: Record<string, unknown> = {}
     for (const key of ((await this.#redis?.keys('*')) ?? []).sort()) {
       if (key.includes(':wallet:')) {
-        const hash = (await this.#redis?.hgetall(key)) as Record<string, string>
-        dump[key] = exact ? hash : { ...hash, core: withoutLooks(hash.core as string) }
+        const hash = (await this.#redis?.hgetallBuffer(key)) as Record<string, Buffer>
+        dump[key] = exact ? hash : { ...hash, core: withoutLooks(hash.core as Buffer) }
       } else if (exact) {
         dump[key] = await this.#redis?.zrange(key, '0', '-1', 'WITHSCORES')
       }
@@ -41,8 +42,8 @@ export class Dump {
   }
 }
 
-function withoutLooks(core: string): string {
-  const words = core.split(' ')
-  for (const at of Object.values(LOOKED_AT)) words[at] = '-'
-  return words.join(' ')
+function withoutLooks(core: Buffer): Buffer {
+  const rest = Buffer.from(core)
+  for (const index of Object.values(LOOKED_AT)) rest.writeDoubleLE(0, NUMBERS_AT + 8 * index)
+  return rest
 }

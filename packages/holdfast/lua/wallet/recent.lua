@@ -1,0 +1,100 @@
+-- The last entries of a wallet: what is pending (newer than `acked`: Postgres may not have it), and before that the results with which
+-- repeated keys are answered.
+--
+-- They stand in a ring: entry `seq` in the field `e:<seq % ring>`. The ring is made twice as large when everything in it is pending; it
+-- never shrinks in the life of a state. `recent` in the core has a mark for every entry in the ring, oldest first: 8 digits of the SHA-1
+-- of its key, and whether it was acknowledged from memory. It says where a key may be found; the entry has the last word.
+
+local RING = 16
+local MARK = 9
+
+local function mark_of(key)
+  return string.sub(redis.sha1hex(key), 1, 8)
+end
+
+local function entry_field(w, seq)
+  return 'e:' .. digits(seq % w.ring)
+end
+
+local function entry_bytes(w, seq)
+  return w.entries and w.entries[seq] or redis.call('HGET', w.key, entry_field(w, seq))
+end
+
+local function was_memory(w, seq)
+  local at = #w.recent - (w.seq - seq) * MARK
+  return string.sub(w.recent, at, at) == 'm'
+end
+
+-- Entries after `from`, oldest first, at most `most`; false for one that is missing.
+local function entries_after(w, from, most)
+  local last = math.min(w.seq, from + most)
+  local entries = {}
+  local fields = {}
+  for seq = from + 1, last do
+    local bytes = w.entries and w.entries[seq]
+    if not bytes then
+      fields[#fields + 1] = entry_field(w, seq)
+    end
+    entries[seq - from] = bytes
+  end
+  if #fields == 0 then
+    return entries
+  end
+  local stored = redis.call('HMGET', w.key, unpack(fields))
+  local next_stored = 1
+  for i = 1, last - from do
+    if not entries[i] then
+      entries[i] = stored[next_stored]
+      next_stored = next_stored + 1
+    end
+  end
+  return entries
+end
+
+local function remember(w, seq, bytes)
+  if w.entries then
+    w.entries[seq] = bytes
+  else
+    w.entries = { [seq] = bytes }
+  end
+end
+
+-- Half of the entries get another place. They are few, and this comes seldom.
+local function grow(w)
+  local from = w.seq - #w.recent / MARK
+  local entries = entries_after(w, from, w.ring)
+  w.ring = 2 * w.ring
+  for i = 1, #entries do
+    remember(w, from + i, entries[i])
+    write(w, entry_field(w, from + i), entries[i])
+  end
+end
+
+-- Keeps the entry that comes next. `acked` and what is newer stay in the ring whatever comes.
+local function keep(w, key, memory, bytes)
+  if w.seq - w.acked >= w.ring then
+    grow(w)
+  end
+  w.seq = w.seq + 1
+  w.recent = string.sub(w.recent .. mark_of(key) .. (memory and 'm' or '-'), -MARK * w.ring)
+  remember(w, w.seq, bytes)
+  write(w, entry_field(w, w.seq), bytes)
+end
+
+-- The entry that a key has made, as far as it is remembered here.
+local function find_entry(w, key)
+  local recent = w.recent
+  local mark = mark_of(key)
+  local at = string.find(recent, mark, 1, true)
+  while at do
+    if (at - 1) % MARK == 0 then
+      local bytes = entry_bytes(w, w.seq - (#recent - at + 1) / MARK + 1)
+      local _, _, entry_key = unpack_bytes(ENTRY_NAMES, bytes)
+      if entry_key == key then
+        return bytes
+      end
+    end
+    at = string.find(recent, mark, at + 1, true)
+  end
+  return nil
+end

@@ -1,0 +1,106 @@
+import { createHash } from 'node:crypto'
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { freshRedis } from '../../../../test/servers.js'
+import { command } from '../../src/machine/index.js'
+import { Keys, type Place } from '../../src/redis/index.js'
+import { type BatchReply, Sequencer } from '../../src/sequencer/index.js'
+import { emptyState } from '../machine/oracle.js'
+import { runnerOn } from './support/runner.js'
+
+const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 7), shards: 1 })
+const HEAD = '0'.repeat(40)
+/** What a wallet remembers before it needs more room. */
+const RING = 16
+
+let redis: Redis
+let sequencer: Sequencer
+
+beforeAll(async () => {
+  redis = new Redis(await freshRedis())
+  sequencer = new Sequencer(runnerOn(redis), {
+    aheadMaxMs: 60_000,
+    helpAfterMs: 1_000,
+    idleAfterMs: 60_000,
+    pendingMax: 1_000,
+    now: () => Date.now(),
+  })
+})
+afterAll(() => redis.disconnect())
+
+async function openWallet(name: string): Promise<Place> {
+  const place = keys.place(keys.ref(name))
+  const installation = { place, memory: true, deadline: Date.now() + 60_000, clock: Date.now(), committedKeys: [] }
+  await sequencer.install('test', { ...installation, state: emptyState(HEAD) })
+  return place
+}
+
+/** `acked`: what the journal is said to have. */
+function credit(place: Place, names: readonly string[], acked = 0, memory = false): Promise<BatchReply> {
+  const { epoch } = emptyState(HEAD)
+  return sequencer.decide({
+    wallets: [{ place, epochMin: 0, epoch, acked, known: acked }],
+    commands: names.map((key) => ({
+      wallet: 0,
+      command: command({ kind: 'credit', key, amount: 1 }),
+      deadline: Date.now() + 60_000,
+      memory,
+    })),
+  })
+}
+
+const names = (from: number, count: number) => Array.from({ length: count }, (_, n) => `key ${from + n}`)
+
+it.each([1, 7, 32])('keeps every pending entry, however many there are (%i at a time)', async (at) => {
+  const place = await openWallet(`pending ${at}`)
+  const count = 224
+  for (let n = 0; n < count; n += at) await credit(place, names(n, at), 0, n % 2 === 0)
+  const { pending } = await sequencer.look(place, 0, 'test', 0)
+  expect(pending.map(({ entry }) => entry.key)).toEqual(names(0, count))
+  expect(pending.map(({ entry }) => entry.seq)).toEqual(Array.from({ length: count }, (_, n) => n + 1))
+  expect(pending.map(({ memory }) => memory)).toEqual(
+    names(0, count).map((_, n) => (Math.floor(n / at) * at) % 2 === 0),
+  )
+
+  const { runs, answers } = await credit(place, [...names(0, 20), ...names(count - 10, 10)], 0)
+  expect(answers.map((answer) => answer.type === 'replay' && answer.entry.key)).toEqual([
+    ...names(0, 20),
+    ...names(count - 10, 10),
+  ])
+  expect(runs).toMatchObject([{ acked: 0, entries: { length: count } }])
+})
+
+it('remembers the last results when everything is in the journal, and only those', async () => {
+  const place = await openWallet('acknowledged')
+  for (let n = 0; n < 100; n += 1) await credit(place, names(n, 1), n)
+  const { answers } = await credit(place, [...names(100 - RING, RING), ...names(100 - RING - 1, 1)], 100)
+  const types = answers.map(({ type }) => type)
+  expect(types).toEqual([...new Array(RING).fill('replay'), 'accepted'])
+})
+
+it('makes no fields but those it fills again', async () => {
+  const place = await openWallet('fields')
+  for (let n = 0; n < 100; n += 1) await credit(place, names(n, 1), n)
+  expect((await redis.hkeys(place.walletKey)).sort()).toEqual(
+    ['core', ...Array.from({ length: RING }, (_, n) => `e:${n}`)].sort(),
+  )
+})
+
+it('tells keys apart that have the same mark', async () => {
+  const byMark = new Map<string, string>()
+  let pair: [string, string] | undefined
+  for (let n = 0; !pair; n += 1) {
+    const key = `collision ${n}`
+    const mark = createHash('sha1').update(key).digest('hex').slice(0, 8)
+    const other = byMark.get(mark)
+    if (other) pair = [other, key]
+    byMark.set(mark, key)
+  }
+  const place = await openWallet('marks')
+  const [first, second] = pair
+  expect((await credit(place, [first, second])).answers).toMatchObject([{ seq: 1 }, { seq: 2 }])
+  expect((await credit(place, [second, first])).answers).toMatchObject([
+    { type: 'replay', entry: { seq: 2, key: second } },
+    { type: 'replay', entry: { seq: 1, key: first } },
+  ])
+})
