@@ -108,7 +108,7 @@ end
 
 -- The answer to a key that was seen before, or nil; and the entry, where that is the answer.
 local function recall(w, c)
-  local bytes = find_entry(w, c.key)
+  local bytes = find_entry(w, c)
   if not bytes then
     if c.kind == 'hold' and get(w, 'h:' .. c.key) then
       return { 'seen' }

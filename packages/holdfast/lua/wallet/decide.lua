@@ -60,7 +60,7 @@ local function file(w, now, c, change)
     hold and hold.amount or 0, hold and hold.captured or 0, hold and hold.left or 0, hold and hold.expires or 0,
     hold and hold.refunded or 0, c.of, change.of_refunded or 0)
   local hash = redis.sha1hex(hashed)
-  keep(w, c.key, c.memory, hashed .. hash .. pack('<dd', w.due, w.since))
+  keep(w, c, hashed .. hash .. pack('<dd', w.due, w.since))
   w.head = hash
   w.at = now
   if kind == 'limit' then

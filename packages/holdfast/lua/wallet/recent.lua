@@ -8,8 +8,14 @@
 local RING = 16
 local MARK = 9
 
-local function mark_of(key)
-  return string.sub(redis.sha1hex(key), 1, 8)
+-- Of a command's key, which is asked for twice: when it is looked for, and when its entry is kept.
+local function mark_of(c)
+  local mark = c.mark
+  if not mark then
+    mark = string.sub(redis.sha1hex(c.key), 1, 8)
+    c.mark = mark
+  end
+  return mark
 end
 
 local function entry_field(w, seq)
@@ -27,6 +33,9 @@ end
 
 -- Entries after `from`, oldest first, at most `most`; false for one that is missing.
 local function entries_after(w, from, most)
+  if w.seq == from + 1 and w.entries then
+    return { w.entries[w.seq] }
+  end
   local last = math.min(w.seq, from + most)
   local entries = {}
   local fields = {}
@@ -71,26 +80,26 @@ local function grow(w)
 end
 
 -- Keeps the entry that comes next. `acked` and what is newer stay in the ring whatever comes.
-local function keep(w, key, memory, bytes)
+local function keep(w, c, bytes)
   if w.seq - w.acked >= w.ring then
     grow(w)
   end
   w.seq = w.seq + 1
-  w.recent = string.sub(w.recent .. mark_of(key) .. (memory and 'm' or '-'), -MARK * w.ring)
+  w.recent = string.sub(w.recent .. mark_of(c) .. (c.memory and 'm' or '-'), -MARK * w.ring)
   remember(w, w.seq, bytes)
   write(w, entry_field(w, w.seq), bytes)
 end
 
--- The entry that a key has made, as far as it is remembered here.
-local function find_entry(w, key)
+-- The entry that a command's key has made, as far as it is remembered here.
+local function find_entry(w, c)
   local recent = w.recent
-  local mark = mark_of(key)
+  local mark = mark_of(c)
   local at = string.find(recent, mark, 1, true)
   while at do
     if (at - 1) % MARK == 0 then
       local bytes = entry_bytes(w, w.seq - (#recent - at + 1) / MARK + 1)
       local _, _, entry_key = unpack_bytes(ENTRY_NAMES, bytes)
-      if entry_key == key then
+      if entry_key == c.key then
         return bytes
       end
     end

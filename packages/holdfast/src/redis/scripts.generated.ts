@@ -21,7 +21,7 @@ return names
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: '4a25a12dba4b73149c32fcc293e2715788743120',
+  sha1: '77701d330837826afbb3bcc2f414971820e5e64a',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -217,8 +217,13 @@ end
 end
 local RING = 16
 local MARK = 9
-local function mark_of(key)
-return string.sub(redis.sha1hex(key), 1, 8)
+local function mark_of(c)
+local mark = c.mark
+if not mark then
+mark = string.sub(redis.sha1hex(c.key), 1, 8)
+c.mark = mark
+end
+return mark
 end
 local function entry_field(w, seq)
 return 'e:' .. digits(seq % w.ring)
@@ -231,6 +236,9 @@ local at = #w.recent - (w.seq - seq) * MARK
 return string.sub(w.recent, at, at) == 'm'
 end
 local function entries_after(w, from, most)
+if w.seq == from + 1 and w.entries then
+return { w.entries[w.seq] }
+end
 local last = math.min(w.seq, from + most)
 local entries = {}
 local fields = {}
@@ -270,24 +278,24 @@ remember(w, from + i, entries[i])
 write(w, entry_field(w, from + i), entries[i])
 end
 end
-local function keep(w, key, memory, bytes)
+local function keep(w, c, bytes)
 if w.seq - w.acked >= w.ring then
 grow(w)
 end
 w.seq = w.seq + 1
-w.recent = string.sub(w.recent .. mark_of(key) .. (memory and 'm' or '-'), -MARK * w.ring)
+w.recent = string.sub(w.recent .. mark_of(c) .. (c.memory and 'm' or '-'), -MARK * w.ring)
 remember(w, w.seq, bytes)
 write(w, entry_field(w, w.seq), bytes)
 end
-local function find_entry(w, key)
+local function find_entry(w, c)
 local recent = w.recent
-local mark = mark_of(key)
+local mark = mark_of(c)
 local at = string.find(recent, mark, 1, true)
 while at do
 if (at - 1) % MARK == 0 then
 local bytes = entry_bytes(w, w.seq - (#recent - at + 1) / MARK + 1)
 local _, _, entry_key = unpack_bytes(ENTRY_NAMES, bytes)
-if entry_key == key then
+if entry_key == c.key then
 return bytes
 end
 end
@@ -400,7 +408,7 @@ local hashed = pack(ENTRY_HASHED, w.head, #kind, kind, #c.key, c.key, #c.hold, c
 hold and hold.amount or 0, hold and hold.captured or 0, hold and hold.left or 0, hold and hold.expires or 0,
 hold and hold.refunded or 0, c.of, change.of_refunded or 0)
 local hash = redis.sha1hex(hashed)
-keep(w, c.key, c.memory, hashed .. hash .. pack('<dd', w.due, w.since))
+keep(w, c, hashed .. hash .. pack('<dd', w.due, w.since))
 w.head = hash
 w.at = now
 if kind == 'limit' then
@@ -658,7 +666,7 @@ distrust[i] = { why, epoch }
 end
 end
 local function recall(w, c)
-local bytes = find_entry(w, c.key)
+local bytes = find_entry(w, c)
 if not bytes then
 if c.kind == 'hold' and get(w, 'h:' .. c.key) then
 return { 'seen' }
@@ -770,7 +778,7 @@ return table.concat(reply)
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: '34c47bd15dac290012899f03da7920050621a336',
+  sha1: '7a6ffdc2b9d0d73e86ef9ae4268b0485750beeff',
   keys: { min: 3, variable: false },
   resend: 'never',
   batchMax: null,
@@ -966,8 +974,13 @@ end
 end
 local RING = 16
 local MARK = 9
-local function mark_of(key)
-return string.sub(redis.sha1hex(key), 1, 8)
+local function mark_of(c)
+local mark = c.mark
+if not mark then
+mark = string.sub(redis.sha1hex(c.key), 1, 8)
+c.mark = mark
+end
+return mark
 end
 local function entry_field(w, seq)
 return 'e:' .. digits(seq % w.ring)
@@ -980,6 +993,9 @@ local at = #w.recent - (w.seq - seq) * MARK
 return string.sub(w.recent, at, at) == 'm'
 end
 local function entries_after(w, from, most)
+if w.seq == from + 1 and w.entries then
+return { w.entries[w.seq] }
+end
 local last = math.min(w.seq, from + most)
 local entries = {}
 local fields = {}
@@ -1019,24 +1035,24 @@ remember(w, from + i, entries[i])
 write(w, entry_field(w, from + i), entries[i])
 end
 end
-local function keep(w, key, memory, bytes)
+local function keep(w, c, bytes)
 if w.seq - w.acked >= w.ring then
 grow(w)
 end
 w.seq = w.seq + 1
-w.recent = string.sub(w.recent .. mark_of(key) .. (memory and 'm' or '-'), -MARK * w.ring)
+w.recent = string.sub(w.recent .. mark_of(c) .. (c.memory and 'm' or '-'), -MARK * w.ring)
 remember(w, w.seq, bytes)
 write(w, entry_field(w, w.seq), bytes)
 end
-local function find_entry(w, key)
+local function find_entry(w, c)
 local recent = w.recent
-local mark = mark_of(key)
+local mark = mark_of(c)
 local at = string.find(recent, mark, 1, true)
 while at do
 if (at - 1) % MARK == 0 then
 local bytes = entry_bytes(w, w.seq - (#recent - at + 1) / MARK + 1)
 local _, _, entry_key = unpack_bytes(ENTRY_NAMES, bytes)
-if entry_key == key then
+if entry_key == c.key then
 return bytes
 end
 end
@@ -1149,7 +1165,7 @@ local hashed = pack(ENTRY_HASHED, w.head, #kind, kind, #c.key, c.key, #c.hold, c
 hold and hold.amount or 0, hold and hold.captured or 0, hold and hold.left or 0, hold and hold.expires or 0,
 hold and hold.refunded or 0, c.of, change.of_refunded or 0)
 local hash = redis.sha1hex(hashed)
-keep(w, c.key, c.memory, hashed .. hash .. pack('<dd', w.due, w.since))
+keep(w, c, hashed .. hash .. pack('<dd', w.due, w.since))
 w.head = hash
 w.at = now
 if kind == 'limit' then
@@ -1417,7 +1433,7 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: '3c8005402251e3da7d20583649d739ee5acdaa27',
+  sha1: '9b7d468bb0605a60dca3cd07cf8c0cd925835005',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -1613,8 +1629,13 @@ end
 end
 local RING = 16
 local MARK = 9
-local function mark_of(key)
-return string.sub(redis.sha1hex(key), 1, 8)
+local function mark_of(c)
+local mark = c.mark
+if not mark then
+mark = string.sub(redis.sha1hex(c.key), 1, 8)
+c.mark = mark
+end
+return mark
 end
 local function entry_field(w, seq)
 return 'e:' .. digits(seq % w.ring)
@@ -1627,6 +1648,9 @@ local at = #w.recent - (w.seq - seq) * MARK
 return string.sub(w.recent, at, at) == 'm'
 end
 local function entries_after(w, from, most)
+if w.seq == from + 1 and w.entries then
+return { w.entries[w.seq] }
+end
 local last = math.min(w.seq, from + most)
 local entries = {}
 local fields = {}
@@ -1666,24 +1690,24 @@ remember(w, from + i, entries[i])
 write(w, entry_field(w, from + i), entries[i])
 end
 end
-local function keep(w, key, memory, bytes)
+local function keep(w, c, bytes)
 if w.seq - w.acked >= w.ring then
 grow(w)
 end
 w.seq = w.seq + 1
-w.recent = string.sub(w.recent .. mark_of(key) .. (memory and 'm' or '-'), -MARK * w.ring)
+w.recent = string.sub(w.recent .. mark_of(c) .. (c.memory and 'm' or '-'), -MARK * w.ring)
 remember(w, w.seq, bytes)
 write(w, entry_field(w, w.seq), bytes)
 end
-local function find_entry(w, key)
+local function find_entry(w, c)
 local recent = w.recent
-local mark = mark_of(key)
+local mark = mark_of(c)
 local at = string.find(recent, mark, 1, true)
 while at do
 if (at - 1) % MARK == 0 then
 local bytes = entry_bytes(w, w.seq - (#recent - at + 1) / MARK + 1)
 local _, _, entry_key = unpack_bytes(ENTRY_NAMES, bytes)
-if entry_key == key then
+if entry_key == c.key then
 return bytes
 end
 end
@@ -1727,7 +1751,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: 'dfd12709445d14d552ba8f4817ad7eed0e5c5b42',
+  sha1: 'c5ad7d9da164c28b4c50e531bc4a702ce4d398ba',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -1923,8 +1947,13 @@ end
 end
 local RING = 16
 local MARK = 9
-local function mark_of(key)
-return string.sub(redis.sha1hex(key), 1, 8)
+local function mark_of(c)
+local mark = c.mark
+if not mark then
+mark = string.sub(redis.sha1hex(c.key), 1, 8)
+c.mark = mark
+end
+return mark
 end
 local function entry_field(w, seq)
 return 'e:' .. digits(seq % w.ring)
@@ -1937,6 +1966,9 @@ local at = #w.recent - (w.seq - seq) * MARK
 return string.sub(w.recent, at, at) == 'm'
 end
 local function entries_after(w, from, most)
+if w.seq == from + 1 and w.entries then
+return { w.entries[w.seq] }
+end
 local last = math.min(w.seq, from + most)
 local entries = {}
 local fields = {}
@@ -1976,24 +2008,24 @@ remember(w, from + i, entries[i])
 write(w, entry_field(w, from + i), entries[i])
 end
 end
-local function keep(w, key, memory, bytes)
+local function keep(w, c, bytes)
 if w.seq - w.acked >= w.ring then
 grow(w)
 end
 w.seq = w.seq + 1
-w.recent = string.sub(w.recent .. mark_of(key) .. (memory and 'm' or '-'), -MARK * w.ring)
+w.recent = string.sub(w.recent .. mark_of(c) .. (c.memory and 'm' or '-'), -MARK * w.ring)
 remember(w, w.seq, bytes)
 write(w, entry_field(w, w.seq), bytes)
 end
-local function find_entry(w, key)
+local function find_entry(w, c)
 local recent = w.recent
-local mark = mark_of(key)
+local mark = mark_of(c)
 local at = string.find(recent, mark, 1, true)
 while at do
 if (at - 1) % MARK == 0 then
 local bytes = entry_bytes(w, w.seq - (#recent - at + 1) / MARK + 1)
 local _, _, entry_key = unpack_bytes(ENTRY_NAMES, bytes)
-if entry_key == key then
+if entry_key == c.key then
 return bytes
 end
 end
@@ -2106,7 +2138,7 @@ local hashed = pack(ENTRY_HASHED, w.head, #kind, kind, #c.key, c.key, #c.hold, c
 hold and hold.amount or 0, hold and hold.captured or 0, hold and hold.left or 0, hold and hold.expires or 0,
 hold and hold.refunded or 0, c.of, change.of_refunded or 0)
 local hash = redis.sha1hex(hashed)
-keep(w, c.key, c.memory, hashed .. hash .. pack('<dd', w.due, w.since))
+keep(w, c, hashed .. hash .. pack('<dd', w.due, w.since))
 w.head = hash
 w.at = now
 if kind == 'limit' then
