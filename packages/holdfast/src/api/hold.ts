@@ -71,12 +71,12 @@ export class Hold extends HoldRef implements HoldFacts {
   readonly expiresAt: number
   readonly receipt: Receipt
 
-  constructor(tenant: Tenant, walletId: string, { hold, ...receipt }: HoldReceipt) {
-    super(tenant, walletId, hold.id)
-    this.amount = hold.amount
-    this.captured = hold.captured
-    this.left = hold.left
-    this.expiresAt = hold.expiresAt
+  constructor(tenant: Tenant, walletId: string, facts: HoldFacts, receipt: Receipt) {
+    super(tenant, walletId, facts.id)
+    this.amount = facts.amount
+    this.captured = facts.captured
+    this.left = facts.left
+    this.expiresAt = facts.expiresAt
     this.receipt = receipt
   }
 }

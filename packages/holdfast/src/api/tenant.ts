@@ -33,8 +33,8 @@ export interface Tenant {
 type Asked = Pick<Command, 'kind'> &
   Partial<Pick<Command, 'hold' | 'amount' | 'ttlMs' | 'beyond' | 'of' | 'charge' | 'facts'>>
 
-/** Checks what is common to all operations, and hands the command to the engine. */
-export async function perform(
+/** Checks what is common to all operations, and hands the command to the engine. Throws at once where something is wrong. */
+export function perform(
   { keys, engine, durability }: Tenant,
   walletId: string,
   asked: Asked,

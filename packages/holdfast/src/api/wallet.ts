@@ -3,7 +3,7 @@ import type { WalletRow } from '../journal/index.js'
 import { genesisHash, type WalletStatus } from '../machine/index.js'
 import type { CoreState } from '../sequencer/index.js'
 import { Hold, HoldRef } from './hold.js'
-import { type Entry, entryOf, holdReceiptOf, type Receipt, receiptOf } from './receipt.js'
+import { type Entry, entryOf, holdFactsOf, type Receipt, receiptOf } from './receipt.js'
 import { type OperationOptions, perform, type Tenant } from './tenant.js'
 import * as check from './validate.js'
 
@@ -99,7 +99,8 @@ export class Wallet {
   async hold(amount: number, options: HoldOptions): Promise<Hold> {
     const { ttl } = check.options('options', options)
     const hold = { kind: 'hold' as const, amount: check.amount('amount', amount, 1), ttlMs: check.ttlMs(ttl) }
-    return new Hold(this.#tenant, this.id, holdReceiptOf(await perform(this.#tenant, this.id, hold, options)))
+    const outcome = await perform(this.#tenant, this.id, hold, options)
+    return new Hold(this.#tenant, this.id, holdFactsOf(outcome), receiptOf(outcome))
   }
 
   /** A hold by its id, without I/O. */
