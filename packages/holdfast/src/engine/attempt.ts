@@ -13,6 +13,13 @@ export interface Outcome {
   readonly touch?: Touch
 }
 
+/** Who waits for an attempt: the two ends of a promise, and who is told first that it is over. */
+export interface Caller {
+  readonly answered: (attempt: Attempt) => void
+  readonly resolve: (outcome: Outcome) => void
+  readonly reject: (error: HoldfastError) => void
+}
+
 /** One command of one caller, from the call to the answer. It may be decided several times; it is answered once. */
 export class Attempt {
   readonly lane: Lane
@@ -34,32 +41,40 @@ export class Attempt {
   chargeMissing = false
   /** A refund: so many times what the journal knew of the charge was not enough. */
   chargeReads = 0
-  readonly #settle: (answer: Outcome | HoldfastError) => void
+  /** Its neighbours in the line of those that wait as long as it does, or how to stop a timer of its own: see `Deadlines`. */
+  earlier: Attempt | null = null
+  later: Attempt | null = null
+  stopTimer: (() => void) | null = null
+  /** Takes the ear off the caller's signal, if there is one. */
+  stopListening: (() => void) | null = null
+  readonly #caller: Caller
 
   constructor(
     lane: Lane,
     command: Command,
     options: { memory: boolean; deadline: number; retry: boolean },
-    settle: (answer: Outcome | HoldfastError) => void,
+    caller: Caller,
   ) {
     this.lane = lane
     this.command = command
     this.memory = options.memory
     this.deadline = options.deadline
     this.tries = options.retry ? 1 : 0
-    this.#settle = settle
+    this.#caller = caller
   }
 
   accept(entry: Entry | null, replayed: boolean, durability: Durability, touch?: Touch): void {
     if (this.settled) return
     this.settled = true
-    this.#settle(touch ? { entry, replayed, durability, touch } : { entry, replayed, durability })
+    this.#caller.answered(this)
+    this.#caller.resolve(touch ? { entry, replayed, durability, touch } : { entry, replayed, durability })
   }
 
   refuse(error: HoldfastError): void {
     if (this.settled) return
     this.settled = true
-    this.#settle(error)
+    this.#caller.answered(this)
+    this.#caller.reject(error)
   }
 
   /** An entry that the journal has under this attempt's key: the answer of the first time, or a conflict. */

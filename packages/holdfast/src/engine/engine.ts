@@ -10,6 +10,7 @@ import { Circuit } from './circuit.js'
 import { type Clock, jitteredMs } from './clock.js'
 import { Confirmer } from './confirmer.js'
 import { type Context, DEFAULT_OPTIONS, type EngineOptions } from './context.js'
+import { Deadlines } from './deadlines.js'
 import { Decider } from './decider.js'
 import { Fallback } from './fallback.js'
 import { Finder } from './finder.js'
@@ -61,6 +62,7 @@ export class Engine {
   readonly #confirmer: Confirmer
   readonly #fallback: Fallback
   readonly #sweeper: Sweeper
+  readonly #deadlines: Deadlines
   readonly #parts: EngineParts
   #redisBehindMs: number | undefined
   #postgresBehindMs = 0
@@ -105,6 +107,7 @@ export class Engine {
       full: () => postgres.open || this.#appender.backlog >= options.backlogMax,
       ended: () => this.#ended,
     }
+    this.#deadlines = new Deadlines(clock, options.timeoutMs)
     this.#finder = new Finder(this.#context)
     this.#confirmer = new Confirmer(this.#context, this.#finder)
     const confirmer = this.#confirmer
@@ -142,39 +145,34 @@ export class Engine {
     const refusal = this.#refusal(options)
     if (refusal) return Promise.reject(refusal)
     return new Promise((resolve, reject) => {
-      const { clock } = this.#context
-      const timeoutMs = options.timeoutMs ?? this.#options.timeoutMs
+      const { signal, timeoutMs = this.#options.timeoutMs } = options
       const lane = this.#laneOf(place)
-      const settle = (answer: Outcome | HoldfastError): void => {
-        cancel()
-        options.signal?.removeEventListener('abort', abort)
-        lane.active -= 1
-        this.#attempts -= 1
-        if (this.#attempts === 0) this.#drained?.()
-        if (answer instanceof HoldfastError) reject(answer)
-        else resolve(answer)
-      }
       const attempt = new Attempt(
         lane,
         command,
         // A refund rests on facts of the journal, so it is never acknowledged before it is there.
         {
           memory: options.memory && command.kind !== 'refund',
-          deadline: clock.now() + timeoutMs,
+          deadline: this.#context.clock.now() + timeoutMs,
           retry: options.retry ?? false,
         },
-        settle,
-      )
-      const abort = (): void => attempt.refuse(new HoldfastError('aborted'))
-      const cancel = clock.after(timeoutMs, () =>
-        attempt.refuse(new HoldfastError('timeout', undefined, { timeoutMs })),
+        { answered: this.#answered, resolve, reject },
       )
       lane.active += 1
       this.#attempts += 1
-      options.signal?.addEventListener('abort', abort, { once: true })
+      this.#deadlines.add(attempt, timeoutMs)
+      if (signal) listen(attempt, signal)
       if (attempt.tries > 0) this.#finder.add(attempt, () => this.#route(attempt))
       else this.#route(attempt)
     })
+  }
+
+  readonly #answered = (attempt: Attempt): void => {
+    this.#deadlines.remove(attempt)
+    attempt.stopListening?.()
+    attempt.lane.active -= 1
+    this.#attempts -= 1
+    if (this.#attempts === 0) this.#drained?.()
   }
 
   #refusal({ memory, signal }: SubmitOptions): HoldfastError | null {
@@ -294,7 +292,14 @@ export class Engine {
     }
     await this.#appender.drain(this.#options.timeoutMs)
     this.#ended = true
+    this.#deadlines.close()
     this.#context.postgres.close()
     for (const circuit of this.#redis.values()) circuit.close()
   }
+}
+
+function listen(attempt: Attempt, signal: AbortSignal): void {
+  const abort = (): void => attempt.refuse(new HoldfastError('aborted'))
+  signal.addEventListener('abort', abort, { once: true })
+  attempt.stopListening = () => signal.removeEventListener('abort', abort)
 }
