@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { ServicesError } from '@holdfast/services'
+import { runAppend } from '../append/suite.js'
 import { runWallets } from '../wallets/suite.js'
 import { BenchError } from './error.js'
 
@@ -27,7 +28,7 @@ export interface Run {
 
 export type Suite = (run: Run) => Promise<Report>
 
-const SUITES: Readonly<Record<string, Suite>> = { wallets: runWallets }
+const SUITES: Readonly<Record<string, Suite>> = { append: runAppend, wallets: runWallets }
 
 const USAGE = `npm run bench -- [suite…] [--quick] [--json FILE]
 

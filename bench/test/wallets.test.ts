@@ -1,26 +1,13 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { built } from '../../test/servers.js'
 import { Latencies } from '../harness/latency.js'
 import { measured, ratio } from '../harness/statistics.js'
 import { CONTENDERS } from '../wallets/contenders/index.js'
 import { failuresOf, type WalletsData } from '../wallets/suite.js'
-
-const COMMAND = fileURLToPath(new URL('../../scripts/bench.mjs', import.meta.url))
-
-async function bench(...args: string[]): Promise<{ code: number; output: string }> {
-  const child = spawn(process.execPath, [COMMAND, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
-  let output = ''
-  child.stdout.on('data', (chunk) => (output += chunk))
-  child.stderr.on('data', (chunk) => (output += chunk))
-  const [code] = (await once(child, 'close')) as [number]
-  return { code, output }
-}
+import { bench } from './command.js'
 
 describe('npm run bench -- wallets', () => {
   const folder = mkdtempSync(join(tmpdir(), 'holdfast-bench-test-'))
@@ -95,7 +82,7 @@ describe('the books', () => {
 
 describe('the command', () => {
   it.each([
-    [['sails'], 'suite: expected wallets, got sails'],
+    [['sails'], 'suite: expected append, wallets, got sails'],
     [['--fast'], "Unknown option '--fast'"],
     [['--quick', '--smoke'], 'Expected one of --quick and --smoke, got both'],
   ])('refuses %j and says why', async (args, message) => {
