@@ -1,7 +1,8 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Entry } from '../machine/index.js'
 import { type Postgres, PostgresError } from '../postgres/index.js'
-import { appendValues, bytes, textArray } from './append-values.js'
+import { appendValues } from './append-values.js'
+import { bytesArray, textArray } from './array-text.js'
 import {
   type EntryRow,
   type HoldRow,
@@ -14,7 +15,6 @@ import {
   type WalletTableRow,
 } from './rows.js'
 import { cutRuns, type Run } from './runs.js'
-import { isStorable } from './storable.js'
 import type {
   Charge,
   Confirmation,
@@ -72,7 +72,7 @@ export class PostgresJournal implements Journal {
 
   async #appendRuns(runs: readonly Run[], verdicts: Verdict[]): Promise<Answer> {
     const values = appendValues(runs)
-    if (!values.every(isStorable)) return this.#bisect(runs, verdicts)
+    if (!values) return this.#bisect(runs, verdicts)
     let row: AppendRow
     try {
       row = await this.#send(values)
@@ -90,7 +90,7 @@ export class PostgresJournal implements Journal {
   }
 
   /** A deadlock or a row that somebody keeps locked undid the statement: nothing happened, and it may work now. */
-  async #send(values: readonly string[]): Promise<AppendRow> {
+  async #send(values: readonly Buffer[]): Promise<AppendRow> {
     let skippedLocked = false
     for (let attempt = 1; ; attempt += 1) {
       try {
@@ -164,7 +164,7 @@ export class PostgresJournal implements Journal {
       textArray(refusals.map(({ ref }) => ref)),
       `{${refusals.map(({ epoch }) => epoch)}}`,
       `{${refusals.map(({ seq }) => seq)}}`,
-      `{${refusals.map(({ head }) => bytes(head))}}`,
+      bytesArray(refusals.map(({ head }) => head)),
       textArray(refusals.map(({ key }) => key)),
       textArray(refusals.map(({ hold }) => hold)),
     ])

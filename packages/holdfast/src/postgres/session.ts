@@ -74,6 +74,12 @@ export function sessionSettings(options: SessionOptions): readonly (readonly [na
     ],
     // A custom plan for a batch of a thousand hash-joins whole partitions; the generic one takes the index.
     ['plan_cache_mode', 'force_generic_plan'],
+    // Every statement of ours looks rows up by key. A plan made while the tables are small would read them whole, and a connection
+    // keeps its plan while they grow. What must be read whole all the same looks so dear then that it would be compiled first.
+    ['enable_seqscan', 'off'],
+    ['enable_hashjoin', 'off'],
+    ['enable_mergejoin', 'off'],
+    ['jit', 'off'],
     // The wait for a replica that is cut short is told in a WARNING and nowhere else.
     ['client_min_messages', 'warning'],
     ['timezone', 'UTC'],

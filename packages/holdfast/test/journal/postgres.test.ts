@@ -241,7 +241,7 @@ test('a refusal of the Postgres path waits for the append that may prove it wron
   const [run] = cutRuns(wallet.file(wallet.credit('a'))).runs
   let confirming: ReturnType<PostgresJournal['confirm']> | undefined
   await writer.transaction(async (tx) => {
-    expect(await tx.query('append', [...appendValues([run as Run]), false])).toMatchObject([{ refused: [] }])
+    expect(await tx.query('append', [...(appendValues([run as Run]) ?? []), false])).toMatchObject([{ refused: [] }])
     confirming = new PostgresJournal(reader).confirm([refusal])
     await lockWaiter('confirm')
   })
