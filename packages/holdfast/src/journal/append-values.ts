@@ -12,7 +12,7 @@ const UNIT_BYTES_MAX = 3
  * The parameters of `append`, in the order of its comment; null when Postgres can't take something in there.
  *
  * CPU an entry in Postgres, 100 a statement: 22 arrays of text for the columns of an entry cost 4 µs to parse and 2 µs to unnest,
- * these cost a little over 1 µs together. One JSON parameter with `json_to_recordset` was dearer than either.
+ * these cost a little over 1 µs together (shares of a profile). To build them costs Node 1.9 µs, text 3.1 µs. One JSON parameter with `json_to_recordset` was dearer than either.
  */
 export function appendValues(runs: readonly Run[]): Buffer[] | null {
   const values = new AppendWriter(runs)
