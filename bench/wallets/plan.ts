@@ -46,6 +46,8 @@ export const PLANS: Readonly<Record<Size, Plan>> = {
     scenarios: [
       ...[1, 64, 256, 1_024].map((callers) => scenario('many', callers)),
       ...[1, 64, 256, 1_024].map((callers) => scenario('hot', callers)),
+      scenario('many', 256, 2),
+      scenario('hot', 256, 2),
     ],
   },
   quick: {

@@ -2,7 +2,7 @@ import type { Entry } from '../machine/index.js'
 import { ArrayWriter, ELEMENT, LENGTH_BYTES } from './array-writer.js'
 import { deadlineOf, limitAfter, type Run, statusAfter } from './runs.js'
 
-const RUN_NUMBERS = 12
+const RUN_NUMBERS = 13
 const ENTRY_NUMBERS = 15
 const ENTRY_TEXTS = 6
 /** Of text in UTF-8: a unit of a JavaScript string takes at most three bytes. */
@@ -31,6 +31,7 @@ class AppendWriter {
   readonly #entryNumber: ArrayWriter
   readonly #entryHash: ArrayWriter
   readonly #entryText: ArrayWriter
+  #entries = 0
 
   constructor(runs: readonly Run[]) {
     const rows = runs.length
@@ -79,6 +80,7 @@ class AppendWriter {
     const limit = limitAfter(run)
     if (limit === null) number.null()
     else number.number(limit)
+    number.number(this.#entries + 1)
     this.#runHash.bytes(first.prev)
     this.#runHash.bytes(last.hash)
     const status = statusAfter(run)
@@ -88,6 +90,7 @@ class AppendWriter {
 
   /** What is 0 or empty by nature of the entry is left out: a null takes no room in a row. */
   addEntry(run: number, entry: Entry): void {
+    this.#entries += 1
     const about = entry.hold !== ''
     const held = about && entry.holdExpiresAt > 0
     const number = this.#entryNumber

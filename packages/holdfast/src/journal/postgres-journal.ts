@@ -29,12 +29,15 @@ import type {
 import { APPEND_ROUNDS_MAX, judgeRun } from './verdicts.js'
 
 const APPENDED: Verdict = { type: 'appended' }
+const THERE: Verdict = { type: 'there' }
 const ATTEMPTS_MAX = 5
 const BACKOFF_MS = 2
 const LOCK_NOT_AVAILABLE = '55P03'
 
 interface AppendRow {
-  refused: number[]
+  refused: number[] | null
+  present: number[] | null
+  begun: string[][] | null
   clock: string
   skippedLocked: boolean
 }
@@ -80,13 +83,21 @@ export class PostgresJournal implements Journal {
       if (!(error instanceof PostgresError) || error.outcome !== 'data') throw error
       return this.#bisect(runs, verdicts)
     }
-    const numbers = new Set(row.refused)
-    const refused: Run[] = []
+    const refused = new Set(row.refused)
+    const present = new Set(row.present)
+    const begun = new Map(row.begun?.map(([run, seq]) => [Number(run), Number(seq)]))
     for (const [index, run] of runs.entries()) {
-      if (numbers.has(index + 1)) refused.push(run)
-      else for (const place of run.places) verdicts[place] = APPENDED
+      if (refused.has(index + 1)) continue
+      const presentTo = present.has(index + 1) ? Number.POSITIVE_INFINITY : (begun.get(index + 1) ?? 0)
+      for (const [at, { seq }] of run.entries.entries()) {
+        verdicts[run.places[at] as number] = seq <= presentTo ? THERE : APPENDED
+      }
     }
-    return { refused, clock: Number(row.clock), skippedLocked: row.skippedLocked }
+    return {
+      refused: runs.filter((_, index) => refused.has(index + 1)),
+      clock: Number(row.clock),
+      skippedLocked: row.skippedLocked,
+    }
   }
 
   /** A deadlock or a row that somebody keeps locked undid the statement: nothing happened, and it may work now. */

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { freshDatabase } from '../../../../test/servers.js'
 import { appendValues } from '../../src/journal/append-values.js'
 import { cutRuns, type Filed, PostgresJournal, type Run } from '../../src/journal/index.js'
-import { MAX_AMOUNT } from '../../src/machine/index.js'
+import { type Entry, MAX_AMOUNT } from '../../src/machine/index.js'
 import { Postgres, type Transaction } from '../../src/postgres/index.js'
 import { append, load, newWallet, run, verdictsOf, type Writer } from './journals.js'
 
@@ -230,6 +230,43 @@ test('a deadline that passes while an append waits for its row counts, if the ro
   await patient.close()
 })
 
+test('an append that waited for another process goes on behind what that one appended of the same run', async () => {
+  const wallet = await newWallet(journal)
+  const filed = ['a', 'b', 'c', 'd'].flatMap((key) => wallet.file(wallet.credit(key)))
+  const [first, second] = [new Postgres(url), new Postgres(url)]
+  const [before] = cutRuns(filed.slice(0, 2)).runs
+  let appending: Promise<string[]> | undefined
+  const statements = vi.spyOn(second, 'query')
+  await first.transaction(async (tx) => {
+    expect(await tx.query('append', [...(appendValues([before as Run]) ?? []), false])).toMatchObject([
+      { refused: null },
+    ])
+    appending = verdictsOf(new PostgresJournal(second), filed)
+    await lockWaiter('append')
+  })
+  expect(await appending).toEqual(['there', 'there', 'appended', 'appended'])
+  expect(await verdictsOf(new PostgresJournal(second), filed.slice(1, 3))).toEqual(['there', 'there'])
+  // Without a second look: one statement each.
+  expect(statements.mock.calls.map(([name]) => name)).toEqual(['append', 'append'])
+  await first.close()
+  await second.close()
+})
+
+test('what only looks like a run that the row stands inside of is refused', async () => {
+  const wallet = await newWallet(journal)
+  const filed = ['a', 'b', 'c'].flatMap((key) => wallet.file(wallet.credit(key)))
+  expect(await verdictsOf(journal, filed.slice(0, 2))).toEqual(['appended', 'appended'])
+  const [, { entry: second }] = filed as [Filed, Filed, Filed]
+  for (const other of [{ hash: 'f'.repeat(40) }, { available: second.available + 1 }, { reserved: 1 }]) {
+    // The links between them are as they should be; what differs is what the row says.
+    const forged = { ...second, ...other }
+    const entries = [filed[0]?.entry as Entry, forged, { ...(filed[2]?.entry as Entry), prev: forged.hash }]
+    const run: Run = { ref: wallet.ref, entries, deadlines: [0, 0, 0], places: [0, 1, 2] }
+    const [row] = await postgres.query<{ refused: number[] | null }>('append', [...(appendValues([run]) ?? []), false])
+    expect(row?.refused, JSON.stringify(other)).toEqual([1])
+  }
+})
+
 test('a refusal of the Postgres path waits for the append that may prove it wrong', async () => {
   const wallet = await newWallet(journal)
   const taken = await journal.takeOver(wallet.ref)
@@ -241,7 +278,7 @@ test('a refusal of the Postgres path waits for the append that may prove it wron
   const [run] = cutRuns(wallet.file(wallet.credit('a'))).runs
   let confirming: ReturnType<PostgresJournal['confirm']> | undefined
   await writer.transaction(async (tx) => {
-    expect(await tx.query('append', [...(appendValues([run as Run]) ?? []), false])).toMatchObject([{ refused: [] }])
+    expect(await tx.query('append', [...(appendValues([run as Run]) ?? []), false])).toMatchObject([{ refused: null }])
     confirming = new PostgresJournal(reader).confirm([refusal])
     await lockWaiter('confirm')
   })
