@@ -188,6 +188,10 @@ end
 
 -- Never more than the charge; and out of a hold never more than the hold was charged in all.
 local function refund(w, c)
+  -- Who read no facts did not find the charge in the journal: how much it was is not known, whatever the state knows of its refunds.
+  if not c.facts then
+    return nil, { 'facts' }
+  end
   local facts = facts_for(w, c)
   local refunded = refunds_of(w).entries[c.of] or (facts and facts.refunded)
   if not refunded then

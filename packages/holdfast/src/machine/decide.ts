@@ -147,7 +147,9 @@ function charge(
 
 /** Never more than the charge; and out of a hold never more than the hold was charged in all. */
 function refund(state: WalletState, command: Command): Verdict {
-  const facts = command.facts?.epoch === state.epoch && command.facts.seq >= state.base ? command.facts : null
+  // Who read no facts did not find the charge in the journal: how much it was is not known, whatever the state knows of its refunds.
+  if (!command.facts) return 'facts'
+  const facts = command.facts.epoch === state.epoch && command.facts.seq >= state.base ? command.facts : null
   const refunded = state.refundedByEntry.get(command.of) ?? facts?.refunded
   if (refunded === undefined) return 'facts'
   let left = command.charge - refunded

@@ -21,7 +21,7 @@ return names
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: '77701d330837826afbb3bcc2f414971820e5e64a',
+  sha1: '5eff2c01119a7d38c7c25eb462650a5965dc2708',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -524,6 +524,9 @@ end
 return nil
 end
 local function refund(w, c)
+if not c.facts then
+return nil, { 'facts' }
+end
 local facts = facts_for(w, c)
 local refunded = refunds_of(w).entries[c.of] or (facts and facts.refunded)
 if not refunded then
@@ -778,7 +781,7 @@ return table.concat(reply)
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: '7a6ffdc2b9d0d73e86ef9ae4268b0485750beeff',
+  sha1: 'e2eaf82a9d93f9901a8ba7893ec2a88020420bb8',
   keys: { min: 3, variable: false },
   resend: 'never',
   batchMax: null,
@@ -1281,6 +1284,9 @@ end
 return nil
 end
 local function refund(w, c)
+if not c.facts then
+return nil, { 'facts' }
+end
 local facts = facts_for(w, c)
 local refunded = refunds_of(w).entries[c.of] or (facts and facts.refunded)
 if not refunded then
@@ -1751,7 +1757,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: 'c5ad7d9da164c28b4c50e531bc4a702ce4d398ba',
+  sha1: '280d58ff29f7f29f86d0ce81e95e40c654d5e141',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -2254,6 +2260,9 @@ end
 return nil
 end
 local function refund(w, c)
+if not c.facts then
+return nil, { 'facts' }
+end
 local facts = facts_for(w, c)
 local refunded = refunds_of(w).entries[c.of] or (facts and facts.refunded)
 if not refunded then

@@ -22,8 +22,9 @@ beforeAll(async () => {
 })
 afterAll(() => redis.disconnect())
 
-it('forgets refunds that the journal has, and gives nothing back twice for that', async () => {
-  const place = keys.place(keys.ref('merchant'))
+/** A wallet in Redis and its twin in TypeScript: what Redis decides is decided by both. */
+async function install(id: string) {
+  const place = keys.place(keys.ref(id))
   const oracle = new Oracle(HEAD)
   const { epoch } = oracle.state
   const state = { ...oracle.state, holds: new Map() }
@@ -44,6 +45,11 @@ it('forgets refunds that the journal has, and gives nothing back twice for that'
     })
     return answers
   }
+  return { place, oracle, decide }
+}
+
+it('forgets refunds that the journal has, and gives nothing back twice for that', async () => {
+  const { place, oracle, decide } = await install('merchant')
   const refund = (key: string, of: number, amount: number) =>
     command({ kind: 'refund', key, of, amount, ...oracle.facts(of) })
 
@@ -69,4 +75,19 @@ it('forgets refunds that the journal has, and gives nothing back twice for that'
     const again = refund(`again-${one.of}`, one.of, 2)
     expect(await decide(again)).toMatchObject([{ type: 'rejected', code: 'refund_exceeded', facts: { left: 1 } }])
   }
+})
+
+it('asks for the charge before it measures a refund against it, whatever it knows of other refunds', async () => {
+  const { oracle, decide } = await install('late-reader')
+  const debit = 2
+  await decide(
+    command({ kind: 'credit', key: 'in', amount: 100 }),
+    command({ kind: 'debit', key: 'out', amount: 50 }), // acknowledged from memory: not in the journal yet
+  )
+  const unread = command({ kind: 'refund', key: 'r2', of: debit, amount: 11 })
+  const read = (key: string) => command({ kind: 'refund', key, of: debit, amount: 11, ...oracle.facts(debit) })
+  expect(await decide(read('r1'))).toMatchObject([{ type: 'accepted' }])
+  expect(await decide(unread)).toEqual([{ type: 'facts' }])
+  expect(oracle.decide(unread, START)).toEqual({ type: 'facts' })
+  expect(await decide(read('r2'))).toMatchObject([{ type: 'accepted' }])
 })
