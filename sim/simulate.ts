@@ -11,6 +11,8 @@ export const OPERATIONS = 200
 const PROCESSES = 3
 /** Then everything heals, whether callers are done or not. */
 const FAULTY_MS = 30_000
+const RESTS_MS = 8_000
+const RESTS_MAX_MS = 60_000
 
 export interface SimulationResult {
   readonly seed: number
@@ -68,10 +70,9 @@ export async function simulate(seed: number, machines: Machines, traced = false)
   const problems: string[] = []
   if (!clients.done) await world.run(world.now + 300_000, () => clients.done)
   if (!clients.done) problems.push('callers still wait for an answer')
-  // Longer than any hold, lease or spell lasts and clocks were wrong: what can come to rest has.
-  await world.run(world.now + 60_000, () => false)
+  await rest(world, servers)
   for (const id of ids) await closingCredit(world, processes, id, problems)
-  await world.run(world.now + 3_000, () => false)
+  await rest(world, servers)
 
   for (const { heard } of clients.history)
     telemetry.count?.('holdfast_decisions_total', { answer: `heard_${heard.type}` })
@@ -87,6 +88,16 @@ export async function simulate(seed: number, machines: Machines, traced = false)
     counts,
     trace: world.trace,
   }
+}
+
+/**
+ * What nobody touches must come to rest by itself: what is pending gets appended, what is due expires. Every lease, spell and sweep is
+ * over within the first seconds; then only holds are waited for, and not longer than any lasts and clocks were wrong.
+ */
+async function rest(world: World, { journal }: Servers): Promise<void> {
+  const began = world.now
+  await world.run(began + RESTS_MS, () => false)
+  await world.run(began + RESTS_MAX_MS, () => [...journal.wallets()].every(({ row }) => row.reserved === 0))
 }
 
 /** The journal itself does not tell when: the checker needs to know, to the event. */
