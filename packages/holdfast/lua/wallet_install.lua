@@ -93,13 +93,14 @@ end
 local reply = { 'installed', '' }
 for i = 1, #pending do
   local c = pending[i]
-  w.clock = math.max(c.at, w.clock)
-  local answer = decide(w, c, w.clock)
+  -- At the time it was acknowledged, not at that of loading: a hold that has run out since had not then.
+  local answer = decide(w, c, math.max(c.at, w.at))
   if answer then
     reply[#reply + 1] = c.key
     reply[#reply + 1] = answer[2] or answer[1]
   end
 end
 reply[2] = digits(w.seq)
+w.clock = math.max(w.clock, w.at)
 write_wallet(w, KEYS[1], ARGV[1], w.clock + tonumber(ARGV[4]))
 return reply

@@ -781,7 +781,7 @@ return table.concat(reply)
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: 'e2eaf82a9d93f9901a8ba7893ec2a88020420bb8',
+  sha1: '3e4a79fd0a9312bc0bee7bb220773863b0df3905',
   keys: { min: 3, variable: false },
   resend: 'never',
   batchMax: null,
@@ -1424,14 +1424,14 @@ end
 local reply = { 'installed', '' }
 for i = 1, #pending do
 local c = pending[i]
-w.clock = math.max(c.at, w.clock)
-local answer = decide(w, c, w.clock)
+local answer = decide(w, c, math.max(c.at, w.at))
 if answer then
 reply[#reply + 1] = c.key
 reply[#reply + 1] = answer[2] or answer[1]
 end
 end
 reply[2] = digits(w.seq)
+w.clock = math.max(w.clock, w.at)
 write_wallet(w, KEYS[1], ARGV[1], w.clock + tonumber(ARGV[4]))
 return reply
 `,

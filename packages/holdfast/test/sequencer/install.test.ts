@@ -43,12 +43,43 @@ it('loses nothing that was acknowledged from memory where more is due than one s
   })
   expect(answers).toEqual([{ type: 'accepted', seq: HOLDS + 1 }])
 
-  // Loaded anew when all of them are due: what the credit is decided on is not the state of before.
-  const later = { ...state, epoch: state.epoch + 1 }
+  // Loaded anew, with a journal that went on until all of them were due: what the credit is decided on is not the state of before.
+  const later = { ...state, epoch: state.epoch + 1, at: now + 1_000 }
   const reply = await sequencer.install('test', { ...installation, state: later, clock: now + 1_000 })
   expect(reply).toEqual({ type: 'installed', lost: [] })
   const { core, pending } = await sequencer.look(place, 0, 'test', 0)
   expect(core).toMatchObject({ available: HOLDS + 5, reserved: 0, open: 0 })
   expect(pending).toHaveLength(HOLDS + 1)
   expect(pending.at(-1)).toMatchObject({ memory: true, entry: { kind: 'credit', key: 'in' } })
+})
+
+it('decides what was acknowledged from memory at the time it was acknowledged', async () => {
+  const place = keys.place(keys.ref('timely'))
+  const now = Date.now()
+  const expiresAt = now + 60_000
+  const holds = new Map([['h', { amount: 10, captured: 0, left: 10, expiresAt, refunded: 0 }]])
+  const state = { ...emptyState('0'.repeat(40)), seq: 1, at: now, reserved: 10, holds, due: expiresAt, since: 1 }
+  const installation = { place, memory: true, deadline: now + 60_000, committedKeys: [] }
+  await sequencer.install('test', { ...installation, state, clock: now })
+  const capture = command({ kind: 'capture', key: 'c', hold: 'h', amount: 4 })
+  const { answers } = await sequencer.decide({
+    wallets: [{ place, epochMin: 0, epoch: 0, acked: 0, known: 0 }],
+    commands: [{ wallet: 0, command: capture, deadline: now + 60_000, memory: true }],
+  })
+  expect(answers).toEqual([{ type: 'accepted', seq: 2 }])
+
+  // Loaded anew when the hold has run out.
+  const later = { ...state, epoch: state.epoch + 1 }
+  const reply = await sequencer.install('test', { ...installation, state: later, clock: expiresAt + 1 })
+  expect(reply).toEqual({ type: 'installed', lost: [] })
+  const { pending } = await sequencer.look(place, 0, 'test', 0)
+  expect(pending).toMatchObject([{ memory: true, entry: { kind: 'capture', key: 'c', holdLeft: 6 } }])
+  // And then time goes on from where it was.
+  const touched = await sequencer.decide({
+    wallets: [{ place, epochMin: 0, epoch: 0, acked: 0, known: 0 }],
+    commands: [{ wallet: 0, command: command({ kind: 'touch' }), deadline: expiresAt + 60_000, memory: false }],
+  })
+  expect(touched.runs).toMatchObject([
+    { entries: [{ kind: 'capture' }, { kind: 'expire', at: expiresAt + 1, amount: 6 }] },
+  ])
 })
