@@ -1,3 +1,5 @@
+import type { HoldfastError } from '../packages/holdfast/src/errors/index.js'
+import { isStorable } from '../packages/holdfast/src/journal/index.js'
 import {
   apply,
   type Command,
@@ -9,10 +11,20 @@ import {
   type WalletState,
 } from '../packages/holdfast/src/machine/index.js'
 import type { Operation } from './clients.js'
-import type { SimWallet } from './journal.js'
+import type { SimWallet } from './database.js'
+import type { Openings } from './openings.js'
 
-/** When an entry was accepted into the journal, by hash: kept by the simulation, not by the product. */
-export type Commits = ReadonlyMap<string, number>
+/** What the simulation knows and the product does not. */
+export interface Circumstances {
+  /** When an entry was accepted into the journal, by hash. */
+  readonly commits: ReadonlyMap<string, number>
+  /** Then what was acknowledged from memory may be gone. */
+  readonly redisForgot: boolean
+  /** Entries that went with a primary whose replica lagged: outside of what is promised. And when a wallet last lost any, by ref. */
+  readonly lostHashes: ReadonlySet<string>
+  readonly lostAt: ReadonlyMap<string, number>
+  readonly openings: Pick<Openings, 'openedAt' | 'made'>
+}
 
 /**
  * Judges what callers heard against what the journal holds, with a plain sequential model: the machine, one entry after the other.
@@ -21,8 +33,7 @@ export type Commits = ReadonlyMap<string, number>
 export function check(
   wallets: Iterable<SimWallet>,
   history: readonly Operation[],
-  commits: Commits,
-  redisForgot: boolean,
+  circumstances: Circumstances,
 ): string[] {
   const problems: string[] = []
   const byRef = new Map<string, Operation[]>()
@@ -32,23 +43,25 @@ export function check(
     byRef.set(operation.ref, list)
   }
   for (const wallet of wallets) {
-    const journal = new WalletCheck(wallet, problems)
+    const all = byRef.get(wallet.row.ref) ?? []
+    const journal = new WalletCheck(wallet, circumstances, problems)
     journal.checkLegal()
-    for (const operation of byRef.get(wallet.row.ref) ?? [])
-      journal.checkHeard(operation, commits, redisForgot, byRef.get(wallet.row.ref) ?? [])
+    for (const operation of all) journal.checkHeard(operation, all)
   }
   return problems
 }
 
 class WalletCheck {
   readonly #wallet: SimWallet
+  readonly #circumstances: Circumstances
   readonly #problems: string[]
   readonly #byKey = new Map<string, Entry>()
   /** The state before each entry, by seq − 1; replayed once. */
   readonly #states: WalletState[] = []
 
-  constructor(wallet: SimWallet, problems: string[]) {
+  constructor(wallet: SimWallet, circumstances: Circumstances, problems: string[]) {
     this.#wallet = wallet
+    this.#circumstances = circumstances
     this.#problems = problems
   }
 
@@ -83,6 +96,8 @@ class WalletCheck {
     if (seq !== state.seq || head !== state.head || available !== state.available || rowReserved !== state.reserved) {
       this.#fault('the row is not what its journal leads to')
     }
+    const made = this.#circumstances.openings.made.get(row.ref) ?? 0
+    if (made > 1 && !this.#circumstances.lostAt.has(row.ref)) this.#fault(`was made ${made} times`)
     if (state.holds.size > 0) this.#fault(`a hold never expired: ${[...state.holds.keys()]}`)
   }
 
@@ -139,13 +154,14 @@ class WalletCheck {
     }
   }
 
-  checkHeard(operation: Operation, commits: Commits, redisForgot: boolean, all: readonly Operation[]): void {
+  checkHeard(operation: Operation, all: readonly Operation[]): void {
     const { heard, command: asked, memory } = operation
+    const { lostHashes, redisForgot } = this.#circumstances
     const entry = this.#byKey.get(asked.key)
     if (heard.type === 'yes') {
       const told = heard.outcome.entry
       if (!told) this.#fault(`${asked.key} was acknowledged with nothing`)
-      else if (entry?.hash === told.hash) return
+      else if (entry?.hash === told.hash || lostHashes.has(told.hash)) return
       else if (!(memory && heard.outcome.durability === 'memory'))
         this.#fault(
           `${asked.key} (${asked.params}) was acknowledged and is ${entry ? 'another' : 'not'} in the journal`,
@@ -165,23 +181,36 @@ class WalletCheck {
       this.#fault(`${asked.key} (${asked.params}) was refused (${heard.error.code}) and is in the journal`)
       return
     }
-    this.#checkRefusal(operation, commits, all)
+    this.#checkRefusal(operation, heard.error, all)
   }
 
   /** There must be a moment between call and answer at which the machine would have refused just so. */
   #checkRefusal(
-    { command: asked, heard, startedAt, endedAt, ref }: Operation,
-    commits: Commits,
+    { command: asked, startedAt, endedAt }: Operation,
+    { code, facts }: HoldfastError,
     all: readonly Operation[],
   ): void {
-    if (heard.type !== 'no') return
-    const { code, facts } = heard.error
-    if (code === 'entry_not_found') return
+    const { commits, lostAt, openings } = this.#circumstances
+    const { ref } = this.#wallet.row
+    // It rested on what was true then, and is gone.
+    if (startedAt <= (lostAt.get(ref) ?? 0)) return
+    const fault = (why: string) =>
+      this.#fault(`${asked.key} (${asked.params}) was refused (${code} ${JSON.stringify(facts)}), but ${why}`)
+    if (code === 'invalid_argument') {
+      if (isStorable(asked.metadata)) fault('there is nothing wrong with it')
+      return
+    }
+    if (code === 'wallet_not_found') {
+      const openedAt = openings.openedAt.get(ref) ?? 0
+      if (startedAt > openedAt) fault('the wallet was there')
+      return
+    }
     let from = 0
-    for (const other of all) {
-      if (other.ref !== ref || other.endedAt > startedAt || other.heard.type !== 'yes') continue
-      const told = other.heard.outcome
-      if (told.durability === 'ledger' && told.entry) from = Math.max(from, told.entry.seq)
+    for (const { endedAt: before, heard } of all) {
+      if (before > startedAt || heard.type !== 'yes') continue
+      const { entry, durability } = heard.outcome
+      if (durability === 'ledger' && entry && this.#byKey.get(entry.key)?.hash === entry.hash)
+        from = Math.max(from, entry.seq)
     }
     let to = from
     for (const entry of this.#wallet.entries) {
@@ -191,9 +220,7 @@ class WalletCheck {
       const state = this.#states[seq]
       if (state && refusesSo(copy(state), this.#asked(state, asked), code, facts)) return
     }
-    this.#fault(
-      `${asked.key} (${asked.params}) was refused (${code} ${JSON.stringify(facts)}), but nothing between seq ${from} and ${to} refuses it so`,
-    )
+    fault(`nothing between seq ${from} and ${to} refuses it so`)
   }
 
   #asked(state: WalletState, asked: Command): Command {
@@ -203,6 +230,8 @@ class WalletCheck {
 
 function refusesSo(state: WalletState, asked: Command, code: string, facts: Record<string, unknown>): boolean {
   state.due = 0
+  // Who found no charge that it could be for was told so before anything was decided.
+  if (code === 'entry_not_found') return asked.kind === 'refund' && asked.facts === null
   const { outcome } = decide(state, asked, state.at)
   if (outcome.type !== 'rejected') return false
   const { rejection } = outcome

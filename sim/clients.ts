@@ -33,7 +33,11 @@ const KINDS: readonly [CommandKind, number][] = [
   ['limit', 0.3],
   ['freeze', 0.2],
   ['unfreeze', 0.6],
+  ['close', 0.1],
 ]
+
+/** What Postgres can't store. Input is checked before the engine gets it; this stands for what a check lets through. */
+const UNSTORABLE = '"\0"'
 
 /** Callers who hold, settle and retry, on few wallets, so that they are always in each other's way. */
 export class Clients {
@@ -45,6 +49,11 @@ export class Clients {
   readonly #wanted: number
   readonly #holds = new Map<string, string[]>()
   readonly #charges = new Map<string, number[]>()
+  /** Balances as callers last heard them. */
+  readonly #available = new Map<string, { seq: number; available: number }>()
+  /** Wallets that are emptied and closed halfway through. */
+  readonly #leaving: ReadonlySet<string>
+  readonly #unstorable: number
   #running = 0
 
   constructor(
@@ -59,6 +68,9 @@ export class Clients {
     this.#memoryWallets = memoryWallets
     this.#wanted = wanted
     this.#processes = processes
+    const { chance } = world
+    this.#leaving = new Set(chance.happens(0.25) ? [chance.pick(wallets)] : [])
+    this.#unstorable = chance.happens(0.2) ? 0.02 : 0
     for (let n = 0; n < 6; n += 1) {
       this.#running += 1
       this.#later(() => this.#next())
@@ -81,10 +93,13 @@ export class Clients {
     }
     const { chance } = this.#world
     const id = chance.pick(this.wallets)
+    const asked = this.#command(id, `op-${this.history.length}`)
+    // Never from memory: what was acknowledged there is decided again and again until it is in the journal.
+    const unstorable = chance.happens(this.#unstorable)
     const operation: Operation = {
       ref: keys.ref(id),
-      command: this.#command(id, `op-${this.history.length}`),
-      memory: this.#memoryWallets.has(id) && chance.happens(0.7),
+      command: unstorable ? { ...asked, metadata: UNSTORABLE } : asked,
+      memory: this.#memoryWallets.has(id) && !unstorable && chance.happens(0.7),
       startedAt: this.#world.now,
       endedAt: Number.POSITIVE_INFINITY,
       heard: { type: 'unknown' },
@@ -130,6 +145,8 @@ export class Clients {
   #remember(id: string, { command }: Operation, heard: Heard): void {
     if (heard.type !== 'yes') return
     const { entry } = heard.outcome
+    const known = this.#available.get(id)
+    if (entry && entry.seq > (known?.seq ?? 0)) this.#available.set(id, entry)
     if (command.kind === 'hold') this.#list(this.#holds, id).push(command.key)
     if (entry && ['debit', 'capture', 'settle'].includes(command.kind)) this.#list(this.#charges, id).push(entry.seq)
   }
@@ -142,6 +159,10 @@ export class Clients {
 
   #command(id: string, key: string): Command {
     const { chance } = this.#world
+    if (this.#leaving.has(id) && this.history.length * 2 > this.#wanted && chance.happens(0.7)) {
+      const { available } = this.#available.get(id) ?? { available: 0 }
+      return available > 0 ? command({ kind: 'debit', key, amount: available }) : command({ kind: 'close', key })
+    }
     const kind = this.#kind()
     const holds = this.#list(this.#holds, id)
     const charges = this.#list(this.#charges, id)
@@ -165,12 +186,16 @@ export class Clients {
         if (kind === 'release') return command({ kind, key, hold })
         return command({ kind, key, hold, amount, beyond: chance.happens(0.4) })
       }
-      case 'refund':
-        return command({ kind, key, of: charges.length > 0 ? chance.pick(charges) : 1, amount: chance.integer(1, 30) })
+      case 'refund': {
+        // Mostly the last one: it may still be on its way into the journal.
+        const of = charges.length === 0 ? 1 : chance.happens(0.6) ? (charges.at(-1) as number) : chance.pick(charges)
+        return command({ kind, key, of, amount: chance.integer(1, 30) })
+      }
       case 'limit':
         return command({ kind, key, amount: chance.integer(0, 50) })
       case 'freeze':
       case 'unfreeze':
+      case 'close':
         return command({ kind, key })
       default:
         return command({ kind, key, amount: kind === 'credit' ? amount * 2 : amount })

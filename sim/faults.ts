@@ -9,24 +9,33 @@ interface Target {
   processes(): readonly Process[]
   /** A new process in place of one that died. */
   replace(process: Process): void
+  /** Counts what happened: a fault that no schedule has proves nothing. */
+  note(fault: FaultName, times?: number): void
 }
+
+export type FaultName = keyof ReturnType<Faults['all']> | 'postgres_hanging_commit' | 'postgres_entry_lost'
+
+const LAGGING_MAX = 3
 
 /** What goes wrong in a schedule: chosen by its seed, a few kinds at a time, so that some are rough and some only odd. */
 export class Faults {
   readonly #world: World
   readonly #target: Target
-  readonly #kinds: (() => void)[]
+  readonly #kinds: readonly [FaultName, () => void][]
   readonly #everyMs: number
+  #lagging = 0
   #over = false
 
   constructor(world: World, target: Target) {
     this.#world = world
     this.#target = target
     const { chance } = world
-    const all = this.#all()
-    this.#kinds = all.filter(() => chance.happens(0.35))
-    if (chance.happens(0.7)) target.weather.slow = chance.next() * 0.15
-    if (chance.happens(0.6)) target.weather.lossy = chance.next() * 0.06
+    const all = Object.entries(this.all()) as [FaultName, () => void][]
+    this.#kinds = all.filter(([name]) => chance.happens(name === 'postgres_fails_over_lagging' ? 0.2 : 0.35))
+    const { weather } = target
+    if (chance.happens(0.7)) weather.slow = chance.next() * 0.15
+    if (chance.happens(0.6)) weather.lossy = chance.next() * 0.06
+    if (chance.happens(0.3)) weather.contended = chance.next() * 0.2
     this.#everyMs = 30 + chance.next() * 500
     if (this.#kinds.length > 0) this.#plan()
   }
@@ -35,10 +44,11 @@ export class Faults {
   heal(): void {
     this.#over = true
     const { servers, weather } = this.#target
-    servers.postgresUp = true
+    servers.postgres.heal()
     servers.master.up = true
     weather.lossy = 0
     weather.slow = 0
+    weather.contended = 0
     for (const process of this.#target.processes()) {
       process.redisCut = false
       process.postgresCut = false
@@ -50,107 +60,108 @@ export class Faults {
   #plan(): void {
     this.#world.plan(this.#world.chance.next() * 2 * this.#everyMs, () => {
       if (this.#over) return
-      this.#world.chance.pick(this.#kinds)()
+      const [name, begin] = this.#world.chance.pick(this.#kinds)
+      this.#target.note(name)
+      begin()
       this.#plan()
     })
   }
 
-  #all(): (() => void)[] {
+  all() {
     const { chance } = this.#world
     const { servers } = this.#target
-    const someone = (): Process => chance.pick(this.#target.processes().filter(({ alive }) => alive))
-    const forAWhile = (maxMs: number, begin: () => void, end: () => void): void => {
-      begin()
-      this.#world.plan(chance.next() * maxMs, end)
-    }
-    return [
-      () => {
-        if (this.#target.processes().filter(({ alive }) => alive).length < 2) return
-        const process = someone()
+    return {
+      process_dies: () => {
+        if (this.#alive().length < 2) return
+        const process = this.#someone()
         process.die()
         this.#target.replace(process)
       },
-      () => someone().pause(chance.happens(0.2) ? chance.next() * 120_000 : chance.next() * 5_000),
-      () => {
+      process_pauses: () =>
+        this.#someone().pause(chance.happens(0.2) ? chance.next() * 120_000 : chance.next() * 5_000),
+      redis_restarts: () => {
         const copy = chance.happens(0.7) ? servers.copyRedis() : []
-        this.#world.plan(chance.next() * 1_500, () => !this.#over && servers.restartRedis(copy))
+        this.#soon(1_500, () => servers.restartRedis(copy))
       },
-      () => servers.flushRedis(),
-      () => servers.evictKey(),
-      () => {
+      redis_flushed: () => servers.flushRedis(),
+      redis_evicts: () => servers.evictKey(),
+      redis_fails_over: () => {
         const copy = servers.copyRedis()
-        this.#world.plan(chance.happens(0.5) ? 0 : chance.next() * 300, () => this.#failOver(copy))
+        this.#soon(chance.happens(0.5) ? 0 : 300, () => this.#failOverRedis(copy))
       },
-      () => {
-        const process = someone()
-        forAWhile(
-          3_000,
-          () => this.#cut(process, 'redisCut', true),
-          () => this.#cut(process, 'redisCut', false),
-        )
+      redis_cut: () => this.#cut(this.#someone(), 'redisCut', 3_000),
+      postgres_cut: () => this.#cut(this.#someone(), 'postgresCut', 2_000),
+      redis_away: () => this.#away(servers.master, servers.master.name, 2_500),
+      postgres_away: () => this.#away(servers.postgres, 'postgres', 2_000),
+      redis_clock: () => this.#jump(servers.master, servers.master.name),
+      postgres_clock: () => this.#jump(servers.postgres, 'postgres'),
+      postgres_fails_over: () => {
+        servers.postgres.loseStandby()
+        this.#soon(1_500, () => this.#target.note('postgres_hanging_commit', servers.postgres.failOver()))
       },
-      () => {
-        const process = someone()
-        forAWhile(
-          2_000,
-          () => this.#cut(process, 'postgresCut', true),
-          () => this.#cut(process, 'postgresCut', false),
-        )
+      // Seldom: what was refused before one can't be judged after it.
+      postgres_fails_over_lagging: () => {
+        this.#lagging += 1
+        if (this.#lagging > LAGGING_MAX) return
+        const copy = servers.postgres.database.snapshot()
+        const { session } = servers.postgres
+        this.#soon(chance.happens(0.5) ? 50 : 1_500, () => {
+          // Another one came first: what this replica follows is not the primary any more.
+          if (session !== servers.postgres.session) return
+          servers.redisForgot = true
+          this.#target.note('postgres_entry_lost', servers.postgres.failOverTo(copy))
+        })
       },
-      () => {
-        const server = servers.master
-        this.#world.tell(() => `${server.name} is away`)
-        forAWhile(
-          2_500,
-          () => this.#down(server, false),
-          () => this.#down(server, true),
-        )
-      },
-      () => {
-        this.#world.tell(() => 'postgres is away')
-        forAWhile(
-          2_000,
-          () => {
-            servers.postgresUp = false
-          },
-          () => {
-            servers.postgresUp = true
-          },
-        )
-      },
-      () => {
-        servers.redisSkewMs = this.#jump(servers.redisSkewMs)
-        this.#world.tell(() => `redis's clock jumps to ${Math.round(servers.redisSkewMs)}`)
-      },
-      () => {
-        servers.postgresSkewMs = this.#jump(servers.postgresSkewMs)
-        this.#world.tell(() => `postgres's clock jumps to ${Math.round(servers.postgresSkewMs)}`)
-      },
-    ]
+    }
+  }
+
+  #alive(): Process[] {
+    return this.#target.processes().filter(({ alive }) => alive)
+  }
+
+  #someone(): Process {
+    return this.#world.chance.pick(this.#alive())
+  }
+
+  #soon(maxMs: number, run: () => void): void {
+    this.#world.plan(this.#world.chance.next() * maxMs, () => !this.#over && run())
   }
 
   /** Forward by up to half a minute; back by no more than the margin that callers keep. */
-  #jump(skewMs: number): number {
+  #jump(server: { skewMs: number }, name: string): void {
     const { chance } = this.#world
-    return chance.happens(0.5) ? Math.max(skewMs, chance.next() * 30_000) : skewMs - chance.next() * 100
+    server.skewMs = chance.happens(0.5)
+      ? Math.max(server.skewMs, chance.next() * 30_000)
+      : server.skewMs - chance.next() * 100
+    this.#world.tell(() => `${name}'s clock jumps to ${Math.round(server.skewMs)}`)
   }
 
   /** Half of the processes know at once; the others go on talking to the old master for a while. */
-  #failOver(copy: DataCopy): void {
-    if (this.#over) return
+  #failOverRedis(copy: DataCopy): void {
     const { chance } = this.#world
-    this.#target.servers.failOver(copy)
+    const { servers } = this.#target
+    const { skewMs } = servers.master
+    servers.failOver(copy, chance.happens(0.5) ? skewMs : skewMs + (chance.next() - 0.5) * 20_000)
     for (const process of this.#target.processes()) {
       this.#world.plan(chance.happens(0.5) ? 0 : chance.next() * 3_000, () => process.followMaster())
     }
   }
 
-  #down(server: { up: boolean }, up: boolean): void {
-    server.up = up || this.#over
+  #away(server: { up: boolean }, name: string, maxMs: number): void {
+    server.up = false
+    this.#world.tell(() => `${name} is away`)
+    this.#world.plan(this.#world.chance.next() * maxMs, () => {
+      server.up = true
+    })
   }
 
-  #cut(process: Process, way: 'redisCut' | 'postgresCut', cut: boolean): void {
-    process[way] = cut && !this.#over
-    this.#world.tell(() => `${process.name} ${cut ? 'loses' : 'finds'} ${way === 'redisCut' ? 'redis' : 'postgres'}`)
+  #cut(process: Process, way: 'redisCut' | 'postgresCut', maxMs: number): void {
+    const what = way === 'redisCut' ? 'redis' : 'postgres'
+    process[way] = true
+    this.#world.tell(() => `${process.name} loses ${what}`)
+    this.#world.plan(this.#world.chance.next() * maxMs, () => {
+      process[way] = false
+      this.#world.tell(() => `${process.name} finds ${what}`)
+    })
   }
 }

@@ -2,7 +2,7 @@
  * What the simulator must be able to find: for every rule of the protocol, and for the classic mistakes, a patch that leaves it
  * out. A rule whose absence shows in no schedule is either ornament or not tested.
  *
- * Lua is patched in the generated module (so without indentation), the simulated journal where the rule lives in SQL.
+ * Lua is patched in the generated module (so without indentation), the simulated database where the rule lives in SQL.
  */
 export interface Mutant {
   readonly rule: string
@@ -15,7 +15,7 @@ export interface Mutant {
 
 const LUA = 'packages/holdfast/src/redis/scripts.generated.ts'
 const ENGINE = 'packages/holdfast/src/engine'
-const JOURNAL = 'sim/journal.ts'
+const DATABASE = 'sim/database.ts'
 
 /** Processes usually hand each other's entries on, so that gaps hardly come up. This alone must do no harm: see `HARMLESS`. */
 const OWN_ENTRIES_ONLY = [
@@ -54,9 +54,9 @@ export const MUTANTS: readonly Mutant[] = [
     without: 'after a rollback an entry that rests on refused ones is accepted once the numbers have caught up',
     patches: [
       ...NO_INCARNATION,
-      { file: JOURNAL, find: 'row.head === first.prev &&', replace: '' },
-      { file: JOURNAL, find: 'row.available === first.available - first.availableDelta &&', replace: '' },
-      { file: JOURNAL, find: 'row.reserved === first.reserved - first.reservedDelta &&', replace: '' },
+      { file: DATABASE, find: 'row.head === first.prev &&', replace: '' },
+      { file: DATABASE, find: 'row.available === first.available - first.availableDelta &&', replace: '' },
+      { file: DATABASE, find: 'row.reserved === first.reserved - first.reservedDelta &&', replace: '' },
     ],
     within: 100,
   },
@@ -84,10 +84,10 @@ export const MUTANTS: readonly Mutant[] = [
     without: 'entries go missing in the middle',
     patches: [
       ...OWN_ENTRIES_ONLY,
-      { file: JOURNAL, find: 'row.seq === first.seq - 1 &&', replace: 'row.seq < first.seq &&' },
-      { file: JOURNAL, find: 'row.head === first.prev &&', replace: '' },
-      { file: JOURNAL, find: 'row.available === first.available - first.availableDelta &&', replace: '' },
-      { file: JOURNAL, find: 'row.reserved === first.reserved - first.reservedDelta &&', replace: '' },
+      { file: DATABASE, find: 'row.seq === first.seq - 1 &&', replace: 'row.seq < first.seq &&' },
+      { file: DATABASE, find: 'row.head === first.prev &&', replace: '' },
+      { file: DATABASE, find: 'row.available === first.available - first.availableDelta &&', replace: '' },
+      { file: DATABASE, find: 'row.reserved === first.reserved - first.reservedDelta &&', replace: '' },
     ],
     within: 50,
   },
@@ -96,7 +96,7 @@ export const MUTANTS: readonly Mutant[] = [
     without: 'entries of the old life are accepted beside the new one',
     patches: [
       {
-        file: JOURNAL,
+        file: DATABASE,
         find: 'row.epoch = Math.max(row.epoch + 1, epochMin, this.#epochFloor() + 1)',
         replace: 'row.epoch = Math.max(row.epoch, this.#epochFloor() + 1)',
       },
@@ -129,7 +129,7 @@ export const MUTANTS: readonly Mutant[] = [
     without: 'the Postgres path decides while Redis still may',
     patches: [
       {
-        file: JOURNAL,
+        file: DATABASE,
         find: "if (row.owner !== 'postgres' || !this.#isCurrent(row.epoch)) {",
         replace: 'if (!this.#isCurrent(row.epoch)) {',
       },
@@ -247,14 +247,14 @@ export const MUTANTS: readonly Mutant[] = [
     without: 'a resent call is decided and committed twice',
     patches: [
       ...NO_RECALL,
-      { file: JOURNAL, find: 'if (wallet.seqByKey.has(key) || keys.has(key)) return false', replace: '' },
+      { file: DATABASE, find: 'if (wallet.seqByKey.has(key) || keys.has(key)) return false', replace: '' },
     ],
     within: 100,
   },
   {
     rule: 'the journal knows every key for good',
     without: 'what Redis has forgotten happens again',
-    patches: [{ file: JOURNAL, find: 'if (wallet.seqByKey.has(key) || keys.has(key)) return false', replace: '' }],
+    patches: [{ file: DATABASE, find: 'if (wallet.seqByKey.has(key) || keys.has(key)) return false', replace: '' }],
     within: 100,
   },
   {
@@ -280,7 +280,7 @@ export const MUTANTS: readonly Mutant[] = [
     without: 'a hold never expires',
     patches: [
       {
-        file: 'sim/journal.ts',
+        file: DATABASE,
         find: 'if (row?.epoch === epoch && row.seq === seq) row.due = due',
         replace: 'if (row) row.due = due',
       },
@@ -294,9 +294,60 @@ export const MUTANTS: readonly Mutant[] = [
     within: 2_000,
   },
   {
+    rule: 'what is decided again is decided at its own time',
+    without:
+      'a capture was acknowledged from memory, its hold runs out before it is loaded anew, and the capture is lost',
+    patches: [
+      { file: LUA, find: 'decide(w, c, math.max(c.at, w.at))', replace: 'decide(w, c, math.max(c.at, w.clock))' },
+    ],
+    within: 300,
+  },
+  {
     rule: 'wallets used from memory have no Postgres path',
     without: 'the Postgres path decides without knowing what Redis acknowledged',
-    patches: [{ file: JOURNAL, find: "if (row.memory) return 'memory'", replace: '' }],
+    patches: [{ file: DATABASE, find: "if (row.memory) return 'memory'", replace: '' }],
     within: 2_000,
+  },
+  {
+    rule: 'timeline',
+    without: 'a replica that lagged has missed a raise: two lives under one epoch, each refusing without the other',
+    patches: [
+      {
+        file: DATABASE,
+        find: 'return this.timeline * EPOCHS_A_TIMELINE',
+        replace: 'return EPOCHS_A_TIMELINE',
+      },
+    ],
+    within: 300,
+  },
+  {
+    rule: 'a lost answer is no yes',
+    without: 'a commit hung, its session was cut, the standby did not have it: acknowledged, and lost',
+    patches: [
+      {
+        file: `${ENGINE}/appender.ts`,
+        find: 'way.queue.unshift(...items)',
+        replace: 'this.#waiting -= items.length; for (const item of items) this.#conclude(item, { type: "appended" })',
+      },
+    ],
+    within: 300,
+  },
+  {
+    rule: 'a refund knows its charge',
+    without: 'a charge that is still on its way counts as nothing, and its refund is refused',
+    patches: [{ file: LUA, find: "if c.facts == '' then", replace: 'if false then' }],
+    within: 300,
+  },
+  {
+    rule: 'what can not be stored is bad alone',
+    without: 'who shares a run with it is told that there is something wrong with them',
+    patches: [
+      {
+        file: 'packages/holdfast/src/journal/runs.ts',
+        find: 'if (!run || run.entries.length === 1) return null',
+        replace: 'if (runs.length === 1) return null\n  if (!run) return null',
+      },
+    ],
+    within: 300,
   },
 ]

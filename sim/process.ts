@@ -1,6 +1,6 @@
 import { type Clock, Engine, type EngineOptions } from '../packages/holdfast/src/engine/index.js'
 import type { Journal } from '../packages/holdfast/src/journal/index.js'
-import { PostgresError } from '../packages/holdfast/src/postgres/index.js'
+import { PostgresError, type PostgresOutcome } from '../packages/holdfast/src/postgres/index.js'
 import {
   Keys,
   RedisUnavailable,
@@ -10,6 +10,7 @@ import {
 } from '../packages/holdfast/src/redis/index.js'
 import { readBatch, Sequencer } from '../packages/holdfast/src/sequencer/index.js'
 import type { Telemetry } from '../packages/holdfast/src/telemetry/index.js'
+import { SimJournal } from './journal.js'
 import type { RedisServer, Servers } from './servers.js'
 import type { Reply } from './valkey.js'
 import type { World } from './world.js'
@@ -43,6 +44,8 @@ export interface Weather {
   lossy: number
   /** A message takes long. */
   slow: number
+  /** A statement of Postgres is undone, for somebody else's sake. */
+  contended: number
 }
 
 /**
@@ -52,6 +55,7 @@ export interface Weather {
 export class Process {
   readonly name: string
   readonly engine: Engine
+  readonly journal: Journal
   alive = true
   /** How wrong its clock is: once and for all, because the engine's clock is one that nobody sets. */
   readonly skewMs: number
@@ -63,6 +67,7 @@ export class Process {
   readonly #world: World
   readonly #servers: Servers
   readonly #weather: Weather
+  readonly #note: (what: string) => void
   #pausedUntil = 0
   /** What would have happened while it paused, in order. */
   #waiting: (() => void)[] = []
@@ -74,6 +79,8 @@ export class Process {
     this.#weather = weather
     this.redis = servers.master
     this.skewMs = world.chance.happens(0.5) ? 0 : (world.chance.next() - 0.5) * 20_000
+    this.#note = (what) => telemetry.count?.('holdfast_recoveries_total', { what })
+    this.journal = new SimJournal(servers.postgres.database, (...asked) => this.#statement(...asked))
     const clock = this.#clock()
     const sequencer = new Sequencer(this.#runner(), {
       aheadMaxMs: 60_000,
@@ -84,7 +91,7 @@ export class Process {
     })
     this.engine = new Engine({
       sequencer,
-      journal: this.#journal(),
+      journal: this.journal,
       clock,
       telemetry,
       asker: name,
@@ -211,46 +218,62 @@ export class Process {
     }
   }
 
-  /** Postgres: a call may commit and its answer be lost; or be given up and commit later; or not happen at all. */
-  #journal(): Journal {
-    const { journal } = this.#servers
-    const call = (name: string, work: () => Promise<unknown>): Promise<unknown> =>
-      new Promise((resolve, reject) => {
-        const { chance } = this.#world
-        const fail = (outcome: 'unknown' | 'not_executed', inMs: number): void =>
-          this.inside(inMs, () => reject(new PostgresError(outcome, `${name}: ${outcome}`)))
-        if (this.postgresCut) return fail('not_executed', TIMEOUT_MS)
-        fail('unknown', TIMEOUT_MS)
-        if (chance.happens(this.#weather.lossy)) {
-          // Given up by the caller; the server may not have noticed.
-          if (chance.happens(0.5))
-            this.#world.plan(chance.next() * 3_000, () => void this.#commit(name, work).catch(() => {}))
-          return fail('unknown', chance.next() * TIMEOUT_MS)
-        }
-        this.#world.plan(this.#delayMs(), () => {
-          if (!this.#servers.postgresUp) return fail('not_executed', this.#delayMs())
-          const done = this.#commit(name, work)
-          if (chance.happens(this.#weather.lossy) || this.postgresCut) return fail('unknown', this.#delayMs())
-          const inMs = this.#delayMs()
-          done.then(
-            (result) => this.inside(inMs, () => resolve(result)),
-            (error) => this.inside(inMs, () => reject(error)),
+  /**
+   * Postgres, one statement at a time: it may commit and its answer be lost; be given up and commit later; be undone by a deadlock or
+   * a lock that was not had in time; or not happen at all.
+   */
+  #statement<T>(name: string, writes: boolean, run: (locked: boolean) => T): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const { chance } = this.#world
+      const { postgres } = this.#servers
+      const { session } = postgres
+      let answered = false
+      const answer = (inMs: number, settle: () => void): void =>
+        this.inside(inMs, () => {
+          if (answered) return
+          answered = true
+          settle()
+        })
+      const fail = (outcome: PostgresOutcome, inMs: number, sqlstate?: string): void =>
+        answer(inMs, () => reject(new PostgresError(outcome, `${name}: ${outcome}`, { sqlstate })))
+      const execute = (tell: (result: T) => void): void =>
+        postgres.execute(writes, {
+          run: () => {
+            const result = run(chance.happens(0.5))
+            this.#world.tell(() => `${this.name} → postgres ${name} = ${short(result)}`)
+            tell(result)
+          },
+          cut: () => fail('unknown', this.#delayMs()),
+        })
+      if (this.postgresCut) return fail('not_executed', TIMEOUT_MS)
+      fail('unknown', TIMEOUT_MS)
+      if (chance.happens(this.#weather.lossy)) {
+        // Given up by the caller; the server may not have noticed.
+        if (chance.happens(0.5))
+          this.#world.plan(
+            chance.next() * 3_000,
+            () => postgres.up && session === postgres.session && execute(() => {}),
           )
+        return fail('unknown', chance.next() * TIMEOUT_MS)
+      }
+      this.#world.plan(this.#delayMs(), () => {
+        if (!postgres.up) return fail('not_executed', this.#delayMs())
+        if (session !== postgres.session) return fail('unknown', this.#delayMs())
+        if (writes && chance.happens(this.#weather.contended)) {
+          this.#note('postgres_undone')
+          return fail('retry', this.#delayMs(), chance.pick(['40P01', '55P03']))
+        }
+        execute((result) => {
+          if (chance.happens(this.#weather.lossy) || this.postgresCut || session !== postgres.session)
+            return fail('unknown', this.#delayMs())
+          answer(this.#delayMs(), () => {
+            // What the old primary had answered may still arrive after it is gone.
+            if (session === postgres.session || chance.happens(0.5)) resolve(result)
+            else reject(new PostgresError('unknown', `${name}: the session was cut`))
+          })
         })
       })
-    return new Proxy(journal, {
-      get: (target, name) => {
-        const method = Reflect.get(target, name) as (...args: unknown[]) => Promise<unknown>
-        return (...args: unknown[]) => call(String(name), () => method.apply(target, args))
-      },
     })
-  }
-
-  async #commit(name: string, work: () => Promise<unknown>): Promise<unknown> {
-    if (!this.#servers.postgresUp) throw new PostgresError('not_executed', `${name}: not_executed`)
-    const result = await work()
-    this.#world.tell(() => `${this.name} → postgres ${name} = ${short(result)}`)
-    return result
   }
 }
 

@@ -1,27 +1,29 @@
-import { SimJournal } from './journal.js'
+import { PostgresServer } from './postgres.js'
 import { type DataCopy, Valkey } from './valkey.js'
 import type { World } from './world.js'
 
 /** Two Valkeys that outlive a schedule: starting them takes as long as running one on them. */
 export class Machines {
   #valkeys: readonly [Valkey, Valkey] | undefined
-  /** What they show as the time. */
-  now: () => number = () => 0
+  /** What each shows as the time. */
+  now: (machine: 0 | 1) => number = () => 0
 
   /** Empty, as every schedule finds them. */
   async ready(): Promise<readonly [Valkey, Valkey]> {
-    const host = { now: () => this.now(), random: (bytes: Uint8Array) => bytes.fill(42) }
-    this.#valkeys ??= [await Valkey.start(host), await Valkey.start(host)]
+    const start = (machine: 0 | 1): Promise<Valkey> =>
+      Valkey.start({ now: () => this.now(machine), random: (bytes) => bytes.fill(42) })
+    this.#valkeys ??= [await start(0), await start(1)]
     for (const valkey of this.#valkeys) valkey.load([])
     return this.#valkeys
   }
 }
 
-/** One Redis server as processes see it: which Valkey, and whether it answers. */
+/** One Redis server as processes see it: which Valkey, whether it answers, and how wrong its clock is. */
 export interface RedisServer {
   readonly name: string
   readonly valkey: Valkey
   up: boolean
+  skewMs: number
 }
 
 /**
@@ -29,29 +31,26 @@ export interface RedisServer {
  * master's memory are kept, as files on disk and lagging replicas are, and come back when it restarts or fails over.
  */
 export class Servers {
-  readonly journal: SimJournal
+  readonly postgres: PostgresServer
   readonly #world: World
   readonly #redis: [RedisServer, RedisServer]
   #master = 0
-  redisSkewMs = 0
-  postgresSkewMs = 0
-  postgresUp = true
   /** Did Redis ever forget something in this schedule? Then what was acknowledged from memory may be gone. */
   redisForgot = false
 
   private constructor(world: World, [first, second]: readonly [Valkey, Valkey]) {
     this.#world = world
     this.#redis = [
-      { name: 'redis-1', valkey: first, up: true },
-      { name: 'redis-2', valkey: second, up: true },
+      { name: 'redis-1', valkey: first, up: true, skewMs: 0 },
+      { name: 'redis-2', valkey: second, up: true, skewMs: 0 },
     ]
     for (const { valkey } of this.#redis) valkey.beginLife(world.chance.hex(40))
-    this.journal = new SimJournal({ now: () => Math.floor(world.now + this.postgresSkewMs) })
+    this.postgres = new PostgresServer(world)
   }
 
   static async start(world: World, machines: Machines): Promise<Servers> {
     let servers: Servers | undefined
-    machines.now = () => world.now + (servers?.redisSkewMs ?? 0)
+    machines.now = (machine) => world.now + (servers ? servers.#redis[machine].skewMs : 0)
     servers = new Servers(world, await machines.ready())
     return servers
   }
@@ -71,12 +70,16 @@ export class Servers {
     this.#world.tell(() => `${this.master.name} restarts ${copy.length > 0 ? 'from an old file' : 'empty'}`)
   }
 
-  /** The other server, a replica that may lag, becomes the master. The old one goes on answering whoever still talks to it. */
-  failOver(copy: DataCopy): void {
+  /**
+   * The other server, a replica that may lag, becomes the master. The old one goes on answering whoever still talks to it. Each has a
+   * clock of its own.
+   */
+  failOver(copy: DataCopy, skewMs: number): void {
     const old = this.master.name
     this.#master = 1 - this.#master
+    this.master.skewMs = skewMs
     this.#begin(copy)
-    this.#world.tell(() => `${this.master.name} is promoted, ${old} goes on`)
+    this.#world.tell(() => `${this.master.name} is promoted (its clock at ${Math.round(skewMs)}), ${old} goes on`)
   }
 
   #begin(copy: DataCopy): void {

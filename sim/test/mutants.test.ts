@@ -8,7 +8,7 @@ describe.concurrent('a rule left out is found', () => {
   it.for(MUTANTS)('$rule: $without', { timeout: 600_000 }, async (mutant, { expect }) => {
     const build = await Build.of(mutant)
     try {
-      const { report } = await build.run('--seeds', `${mutant.within}`, '--first-failure')
+      const { report } = await build.run('--seeds', `${mutant.within}`, '--jobs', '1', '--first-failure')
       expect(report.failures.length, `no failure in ${mutant.within} schedules`).toBe(1)
     } finally {
       build.remove()
@@ -20,7 +20,7 @@ describe.concurrent('what is only there for speed is not needed for being right'
   it.for(HARMLESS)('$rule', { timeout: 600_000 }, async (mutant, { expect }) => {
     const build = await Build.of(mutant)
     try {
-      const { report, output } = await build.run('--seeds', `${HARMLESS_SCHEDULES}`)
+      const { report, output } = await build.run('--seeds', `${HARMLESS_SCHEDULES}`, '--jobs', '1')
       expect(report.failures, output).toEqual([])
     } finally {
       build.remove()
@@ -30,7 +30,7 @@ describe.concurrent('what is only there for speed is not needed for being right'
 
 describe('a patch', () => {
   it('that does not fit its source any more is an error', async () => {
-    const patches = [{ file: 'sim/journal.ts', find: 'what is not there', replace: '' }]
-    await expect(Build.of({ rule: 'made up', patches })).rejects.toThrow('made up: sim/journal.ts does not contain')
+    const patches = [{ file: 'sim/database.ts', find: 'what is not there', replace: '' }]
+    await expect(Build.of({ rule: 'made up', patches })).rejects.toThrow('made up: sim/database.ts does not contain')
   })
 })

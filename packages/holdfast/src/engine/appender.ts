@@ -1,5 +1,5 @@
-import { HoldfastError } from '../errors/index.js'
 import type { Verdict } from '../journal/index.js'
+import { notStorable } from './attempt.js'
 import { jitteredMs, sleep } from './clock.js'
 import type { Confirmer } from './confirmer.js'
 import type { Context } from './context.js'
@@ -125,8 +125,7 @@ export class Appender {
         this.#context.telemetry.log?.('error', 'entry_refused_by_postgres', { kind: entry.kind, seq: entry.seq })
         for (const { attempt, next } of item.waiters) {
           if (next.type !== 'accept') this.#context.again(attempt)
-          else
-            attempt.refuse(new HoldfastError('invalid_argument', 'Postgres can not store the data of this operation'))
+          else attempt.refuse(notStorable())
         }
         return
       case 'late':

@@ -86,3 +86,8 @@ export class Attempt {
     this.refuse(new HoldfastError('idempotency_conflict', undefined, { expected: entry.params, got: params }))
   }
 }
+
+/** Input is checked before it comes here, so this is for what the check let through. */
+export function notStorable(): HoldfastError {
+  return new HoldfastError('invalid_argument', 'Postgres can not store the data of this operation')
+}

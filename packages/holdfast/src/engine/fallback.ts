@@ -2,7 +2,7 @@ import { HoldfastError } from '../errors/index.js'
 import type { Filed } from '../journal/index.js'
 import { decide, type Entry, type Rejection, type WalletState } from '../machine/index.js'
 import type { Rest, Touch } from '../sequencer/index.js'
-import type { Attempt } from './attempt.js'
+import { type Attempt, notStorable } from './attempt.js'
 import { jitteredMs, sleep } from './clock.js'
 import type { Confirmer } from './confirmer.js'
 import { CLOCK_SLACK_MS, type Context } from './context.js'
@@ -165,7 +165,11 @@ export class Fallback {
         lane.owned = null
         lane.stales += 1
         this.#context.telemetry.count?.('holdfast_recoveries_total', { what: 'stale' })
-        for (const { attempt } of decided) this.#context.again(attempt)
+        for (const { attempt, own } of decided) {
+          // Come again, it would fail again, and everybody who is decided with it.
+          if (verdicts[own]?.type === 'bad') attempt.refuse(notStorable())
+          else this.#context.again(attempt)
+        }
         return
       }
     }

@@ -1,5 +1,5 @@
 export { PostgresJournal } from './postgres-journal.js'
-export { type Cut, cutRuns, deadlineOf, limitAfter, type Run, statusAfter } from './runs.js'
-export { isStorableEntry } from './storable.js'
+export { type Cut, cutRuns, deadlineOf, halve, limitAfter, type Run, statusAfter } from './runs.js'
+export { isStorable, isStorableEntry } from './storable.js'
 export * from './types.js'
-export { APPEND_ROUNDS_MAX, type Inspection, type Judgement, judgeRun } from './verdicts.js'
+export { APPEND_ROUNDS_MAX, type Inspection, type Judgement, judgeBehindBad, judgeRun } from './verdicts.js'

@@ -14,7 +14,7 @@ import {
   type StateRow,
   type WalletTableRow,
 } from './rows.js'
-import { cutRuns, type Run } from './runs.js'
+import { cutRuns, halve, type Run } from './runs.js'
 import type {
   Charge,
   Confirmation,
@@ -26,7 +26,7 @@ import type {
   Verdict,
   WalletRow,
 } from './types.js'
-import { APPEND_ROUNDS_MAX, judgeRun } from './verdicts.js'
+import { APPEND_ROUNDS_MAX, judgeBehindBad, judgeRun } from './verdicts.js'
 
 const APPENDED: Verdict = { type: 'appended' }
 const THERE: Verdict = { type: 'there' }
@@ -120,13 +120,14 @@ export class PostgresJournal implements Journal {
 
   /** Postgres can't take something in here. The rest of the batch must not pay for it: halves, until the one is alone. */
   async #bisect(runs: readonly Run[], verdicts: Verdict[]): Promise<Answer> {
-    if (runs.length === 1) {
+    const halves = halve(runs)
+    if (!halves) {
       for (const place of runs[0]?.places ?? []) verdicts[place] = { type: 'bad' }
       return { refused: [], clock: 0, skippedLocked: false }
     }
-    const half = runs.length >> 1
-    const first = await this.#appendRuns(runs.slice(0, half), verdicts)
-    const second = await this.#appendRuns(runs.slice(half), verdicts)
+    const first = await this.#appendRuns(halves[0], verdicts)
+    if (judgeBehindBad(halves[0].at(-1) as Run, halves[1][0] as Run, verdicts)) return first
+    const second = await this.#appendRuns(halves[1], verdicts)
     return {
       refused: [...first.refused, ...second.refused],
       clock: Math.max(first.clock, second.clock),

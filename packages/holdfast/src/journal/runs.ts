@@ -91,6 +91,15 @@ export function partOf({ ref, entries, deadlines, places }: Run, from: number, t
   }
 }
 
+/** Two halves of what can't be stored as a whole: of the runs, or of the entries of the only one. Null: it is a single entry. */
+export function halve(runs: readonly Run[]): readonly [readonly Run[], readonly Run[]] | null {
+  if (runs.length > 1) return [runs.slice(0, runs.length >> 1), runs.slice(runs.length >> 1)]
+  const run = runs[0]
+  if (!run || run.entries.length === 1) return null
+  const middle = run.entries.length >> 1
+  return [[partOf(run, 0, middle)], [partOf(run, middle, run.entries.length)]]
+}
+
 /** When the first of its entries runs out of time; 0 for never. */
 export function deadlineOf(run: Run): number {
   let deadline = 0

@@ -16,7 +16,7 @@ export interface Filed {
  * - `gap`: what it rests on is not there yet, or its row was locked: it may fit later.
  * - `stale`: it rests on something else than what is there, or on an entry that will never be: it will never be accepted.
  * - `late`: its deadline is past.
- * - `bad`: Postgres can't take the data itself, of this entry or of one it was sent with in one run.
+ * - `bad`: Postgres can't take the data itself. What rests on it is `stale`.
  */
 export type Verdict =
   | { type: 'appended' | 'there' | 'seen' | 'late' | 'bad' }

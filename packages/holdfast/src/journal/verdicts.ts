@@ -63,6 +63,17 @@ export function judgeRun(run: Run, inspections: readonly Inspection[], clock: nu
   return { verdicts, fits: from >= 0 ? partOf(run, from, to) : null }
 }
 
+/** What rests on an entry that can't be stored will never be accepted. False: the second half does not rest on such a one. */
+export function judgeBehindBad(first: Run, second: Run, verdicts: Verdict[]): boolean {
+  const last = verdicts[first.places.at(-1) as number]
+  if (last?.type !== 'bad' && last?.type !== 'stale') return false
+  if (second.entries[0]?.prev !== first.entries.at(-1)?.hash) return false
+  for (const [index, place] of second.places.entries()) {
+    verdicts[place] = { type: 'stale', epoch: (second.entries[index] as Entry).epoch }
+  }
+  return true
+}
+
 /** Null: it may still fit, now or when what it rests on has come. */
 function whyHopeless(entry: Entry, deadline: number, at: Inspection, clock: number): Verdict | null {
   if (at.epoch === null) return { type: 'stale', epoch: 0 }

@@ -261,13 +261,15 @@ describe.each(Object.keys(SUBJECTS))('append to the journal of %s', (name) => {
   test.each([
     ['a NUL', 'x\0y'],
     ['half a surrogate pair', 'x\ud800y'],
-  ])('%s in a text is bad for its run alone', async (_, text) => {
+  ])('%s in a text is bad for its entry alone, and for what rests on it', async (_, text) => {
     const wallets = await Promise.all(Array.from({ length: 5 }, () => newWallet(subject.journal)))
-    const filed = wallets.flatMap((wallet, index) =>
-      wallet.file(wallet.credit(index === 3 ? text : 'k'), wallet.credit('l')),
-    )
+    const keys = (index: number) => (index === 3 ? ['a', 'b', text, 'c', 'd'] : ['a', 'b'])
+    const filed = wallets.flatMap((wallet, index) => wallet.file(...keys(index).map((key) => wallet.credit(key))))
     const yes = ['appended', 'appended']
-    expect(await verdictsOf(subject.journal, filed)).toEqual([...yes, ...yes, ...yes, 'bad', 'bad', ...yes])
+    expect(await verdictsOf(subject.journal, filed)).toEqual(
+      wallets.flatMap((_wallet, index) => (index === 3 ? [...yes, 'bad', 'stale', 'stale'] : yes)),
+    )
+    expect(await keysOf(wallets[3]?.ref ?? '')).toEqual(['a', 'b'])
   })
 
   test('every verdict at once: one never costs another', async () => {

@@ -1,4 +1,5 @@
 /** The two journals that the contract is held to, and wallets to write into them. */
+import { SimDatabase } from '../../../../sim/database.js'
 import { SimJournal } from '../../../../sim/journal.js'
 import { freshDatabase } from '../../../../test/servers.js'
 import { type Filed, type Journal, PostgresJournal, type Verdict } from '../../src/journal/index.js'
@@ -31,11 +32,11 @@ export const SUBJECTS: Record<string, () => Promise<Subject>> = {
     }
   },
   'the simulator': async () => {
-    const journal = new SimJournal({ now: () => Date.now() })
+    const database = new SimDatabase({ now: () => Date.now() })
     return {
-      journal,
+      journal: new SimJournal(database),
       leaveTimeline: async () => {
-        journal.timeline += 1
+        database.timeline += 1
       },
       close: async () => {},
     }

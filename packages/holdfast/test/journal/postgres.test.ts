@@ -81,17 +81,17 @@ test('the books of every tenant and currency sum to zero, also past 2^53', async
   ])
 })
 
-test('data that Postgres can not take is bad for its run alone', async () => {
+test('data that Postgres can not take is bad for its entry alone, and for what rests on it', async () => {
   const wallets = await Promise.all(Array.from({ length: 4 }, () => newWallet(journal)))
   const [one, two, three, four] = wallets as [Writer, Writer, Writer, Writer]
   const filed = [
     ...one.file(one.credit('a')),
-    ...two.file({ ...two.credit('a'), at: 1.5 }),
+    ...two.file(two.credit('a'), { ...two.credit('b'), at: 1.5 }, two.credit('c')),
     ...three.file({ ...three.credit('a'), kind: 'theft' as 'credit' }),
     ...four.file(four.credit('a')),
   ]
-  expect(await verdictsOf(journal, filed)).toEqual(['appended', 'bad', 'bad', 'appended'])
-  expect((await journal.append(two.file({ ...two.credit('b'), at: Number.NaN }))).verdicts).toEqual([{ type: 'bad' }])
+  expect(await verdictsOf(journal, filed)).toEqual(['appended', 'appended', 'bad', 'stale', 'bad', 'appended'])
+  expect((await journal.append(two.file({ ...two.credit('d'), at: Number.NaN }))).verdicts).toEqual([{ type: 'bad' }])
 })
 
 test('an entry that stands where none should be is bad for its wallet alone', async () => {

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { SimDatabase } from '../../../../sim/database.js'
 import { SimJournal } from '../../../../sim/journal.js'
 import { freshDatabase } from '../../../../test/servers.js'
 import { type Filed, type Journal, PostgresJournal } from '../../src/journal/index.js'
@@ -14,7 +15,7 @@ let journals: [Journal, Journal]
 
 beforeAll(async () => {
   postgres = new Postgres(await freshDatabase())
-  journals = [new PostgresJournal(postgres), new SimJournal({ now: () => Date.now() })]
+  journals = [new PostgresJournal(postgres), new SimJournal(new SimDatabase({ now: () => Date.now() }))]
 })
 afterAll(() => postgres.close())
 

@@ -1,0 +1,297 @@
+/**
+ * The tables without Postgres: every method is one statement, or one transaction, and one atomic step. Restates
+ * packages/holdfast/sql; the tests in packages/holdfast/test/journal hold both to the same cases.
+ *
+ *     const database = new SimDatabase({ now: () => postgresClockMs })
+ *     const before = database.snapshot()     // a replica that lags, a backup
+ *     database.restore(before)               // promoted, restored: acknowledged work may be gone
+ *     database.timeline += 1                 // and every epoch of the old server is past
+ */
+import {
+  type Charge,
+  type Confirmation,
+  deadlineOf,
+  type Inspection,
+  limitAfter,
+  type OpenRequest,
+  type Refusal,
+  type Run,
+  type Snapshot,
+  statusAfter,
+  type WalletRow,
+} from '../packages/holdfast/src/journal/index.js'
+import type { Entry } from '../packages/holdfast/src/machine/index.js'
+import { asRead, type Checkpoint, chargeOf, type Kept, openHolds } from './database-folds.js'
+
+const EPOCHS_A_TIMELINE = 1_000_000_000
+
+/** For a checker: a wallet and all that was ever appended to it. */
+export interface SimWallet {
+  readonly tenant: string
+  readonly genesis: string
+  readonly row: WalletRow
+  readonly entries: readonly Entry[]
+}
+
+/** Everything that the journal held at one moment. Plain data; later appends leave it alone. */
+export interface DatabaseCopy {
+  readonly wallets: readonly (SimWallet & { readonly checkpoint: Checkpoint | null })[]
+}
+
+export class SimDatabase {
+  /** The server's, not the data's: `restore` leaves it alone. */
+  timeline = 1
+  /** Who wants to know of every entry that is accepted. */
+  onEntry: ((entry: Entry) => void) | undefined
+  readonly #now: () => number
+  readonly #wallets = new Map<string, Kept>()
+
+  constructor({ now }: { now(): number }) {
+    this.#now = now
+  }
+
+  get clock(): number {
+    return this.#now()
+  }
+
+  /** For each run the seq behind which its entries were appended, Infinity where all of it was there; null: refused, and nothing changed. */
+  append(runs: readonly Run[]): (number | null)[] {
+    return runs.map((run) => this.#appendRun(run))
+  }
+
+  #appendRun(run: Run): number | null {
+    const wallet = this.#wallets.get(run.ref)
+    if (!wallet) return null
+    const last = run.entries.at(-1) as Entry
+    const present = wallet.entries[last.seq - 1]?.hash === last.hash ? Number.POSITIVE_INFINITY : null
+    if (!this.#continues(wallet.row, run)) return present
+    const after = wallet.row.seq
+    const fresh = run.entries.filter(({ seq }) => seq > after)
+    const keys = new Set<string>()
+    for (const { key } of fresh) {
+      if (wallet.seqByKey.has(key) || keys.has(key)) return null
+      keys.add(key)
+    }
+    for (const entry of fresh) {
+      wallet.entries.push(entry)
+      wallet.seqByKey.set(entry.key, entry.seq)
+      this.onEntry?.(entry)
+    }
+    const { row } = wallet
+    row.seq = last.seq
+    row.head = last.hash
+    row.at = last.at
+    row.available = last.available
+    row.reserved = last.reserved
+    row.creditLimit = limitAfter(run) ?? row.creditLimit
+    row.status = statusAfter(run) ?? row.status
+    row.due = last.due
+    row.since = last.since
+    return after
+  }
+
+  /** The compare: with what the run rests on, or with what another process has appended of it. */
+  #continues(row: WalletRow, run: Run): boolean {
+    const first = run.entries[0] as Entry
+    const begun = run.entries[row.seq - first.seq]
+    if (begun && begun !== run.entries.at(-1)) {
+      return (
+        row.head === begun.hash &&
+        row.available === begun.available &&
+        row.reserved === begun.reserved &&
+        this.#mayAppend(row, run)
+      )
+    }
+    return (
+      row.seq === first.seq - 1 &&
+      row.head === first.prev &&
+      row.available === first.available - first.availableDelta &&
+      row.reserved === first.reserved - first.reservedDelta &&
+      this.#mayAppend(row, run)
+    )
+  }
+
+  #mayAppend(row: WalletRow, run: Run): boolean {
+    const deadline = deadlineOf(run)
+    return (
+      row.epoch === run.entries[0]?.epoch && this.#isCurrent(row.epoch) && (deadline === 0 || this.#now() <= deadline)
+    )
+  }
+
+  /** What the journal says about each entry of a run that was refused. */
+  inspect(run: Run): Inspection[] {
+    return run.entries.map((entry) => this.#inspect(run.ref, entry))
+  }
+
+  #inspect(ref: string, { seq, key }: Entry): Inspection {
+    const wallet = this.#wallets.get(ref)
+    return {
+      epoch: wallet?.row.epoch ?? null,
+      current: wallet !== undefined && this.#isCurrent(wallet.row.epoch),
+      seq: wallet?.row.seq ?? 0,
+      head: wallet?.row.head ?? '',
+      available: wallet?.row.available ?? 0,
+      reserved: wallet?.row.reserved ?? 0,
+      hashThere: wallet?.entries[seq - 1]?.hash ?? null,
+      keySeq: wallet?.seqByKey.get(key) ?? null,
+    }
+  }
+
+  /** `confirm` writes the rows that the Postgres path owns, as they are. */
+  confirmWrites(refusals: readonly Refusal[]): boolean {
+    return refusals.some(({ ref }) => this.#wallets.get(ref)?.row.owner === 'postgres')
+  }
+
+  confirm(refusals: readonly Refusal[]): Confirmation[] {
+    return refusals.map(({ ref, epoch, seq, head, key, hold }) => {
+      const wallet = this.#wallets.get(ref)
+      if (!wallet) return { stands: false, epoch: 0, seen: false, hold: 'unknown' }
+      const held = (seq === 0 ? wallet.genesis : wallet.entries[seq - 1]?.hash) === head
+      const made = wallet.entries[(wallet.seqByKey.get(hold) ?? 0) - 1]?.kind === 'hold'
+      const expired = wallet.seqByKey.has(`~expire:${hold}`)
+      return {
+        stands: wallet.row.epoch === epoch && this.#isCurrent(epoch) && held,
+        epoch: wallet.row.epoch,
+        seen: wallet.seqByKey.has(key),
+        hold: expired ? 'expired' : made ? 'closed' : 'unknown',
+      }
+    })
+  }
+
+  raise(ref: string, epochMin: number, memory: boolean): Snapshot | null {
+    const wallet = this.#wallets.get(ref)
+    if (!wallet) return null
+    const { row } = wallet
+    row.epoch = Math.max(row.epoch + 1, epochMin, this.#epochFloor() + 1)
+    row.owner = 'redis'
+    row.memory ||= memory
+    return this.#load(wallet)
+  }
+
+  takeOver(ref: string): Snapshot | 'memory' | null {
+    const wallet = this.#wallets.get(ref)
+    if (!wallet) return null
+    const { row } = wallet
+    if (row.memory) return 'memory'
+    if (row.owner !== 'postgres' || !this.#isCurrent(row.epoch)) {
+      row.epoch = Math.max(row.epoch + 1, this.#epochFloor() + 1)
+      row.owner = 'postgres'
+    }
+    return this.#load(wallet)
+  }
+
+  find(wanted: readonly { ref: string; key: string }[]): (Entry | null)[] {
+    return wanted.map(({ ref, key }) => {
+      const wallet = this.#wallets.get(ref)
+      const entry = wallet?.entries[(wallet.seqByKey.get(key) ?? 0) - 1]
+      return entry ? asRead(entry) : null
+    })
+  }
+
+  charge(ref: string, seq: number): Charge | null {
+    const wallet = this.#wallets.get(ref)
+    return wallet ? chargeOf(wallet, seq) : null
+  }
+
+  due(until: number, most: number): { ref: string; tenant: string }[] {
+    return [...this.#wallets.values()]
+      .filter(({ row }) => row.due > 0 && row.due <= until)
+      .sort(({ row: a }, { row: b }) => a.due - b.due || (a.ref < b.ref ? -1 : 1))
+      .slice(0, most)
+      .map(({ row, tenant }) => ({ ref: row.ref, tenant }))
+  }
+
+  relax(ref: string, epoch: number, seq: number, due: number): void {
+    const row = this.#wallets.get(ref)?.row
+    if (row?.epoch === epoch && row.seq === seq) row.due = due
+  }
+
+  checkpoint(ref: string): void {
+    const wallet = this.#wallets.get(ref)
+    if (!wallet || wallet.row.since === 0 || wallet.row.seq <= (wallet.checkpoint?.seq ?? 0)) return
+    wallet.checkpoint = { seq: wallet.row.seq, holds: openHolds(wallet) }
+  }
+
+  open({ ref, tenant, id, currency, metadata, creditLimit, head }: OpenRequest): boolean {
+    if (this.#wallets.has(ref)) return false
+    const now = this.#now()
+    const row: WalletRow = {
+      ref,
+      id,
+      currency,
+      metadata,
+      openedAt: now,
+      initialLimit: creditLimit,
+      epoch: this.#epochFloor() + 1,
+      owner: 'postgres',
+      memory: false,
+      seq: 0,
+      head,
+      at: now,
+      available: 0,
+      reserved: 0,
+      creditLimit,
+      status: 'active',
+      due: 0,
+      since: 0,
+    }
+    this.#wallets.set(ref, { tenant, genesis: head, row, entries: [], seqByKey: new Map(), checkpoint: null })
+    return true
+  }
+
+  read(refs: readonly string[]): WalletRow[] {
+    const rows: WalletRow[] = []
+    for (const ref of new Set(refs)) {
+      const wallet = this.#wallets.get(ref)
+      if (wallet) rows.push({ ...wallet.row })
+    }
+    return rows
+  }
+
+  entries(ref: string, seq: number, most: number): Entry[] {
+    const from = Math.max(seq - 1, 0)
+    return (this.#wallets.get(ref)?.entries.slice(from, from + most) ?? []).map(asRead)
+  }
+
+  /** All wallets with all their entries, as they are now, without asking as a process would. */
+  wallets(): Iterable<SimWallet> {
+    return this.#wallets.values()
+  }
+
+  snapshot(): DatabaseCopy {
+    const wallets = [...this.#wallets.values()].map(({ tenant, genesis, row, entries, checkpoint }) => {
+      return { tenant, genesis, row: { ...row }, entries: entries.slice(), checkpoint }
+    })
+    return { wallets }
+  }
+
+  restore({ wallets }: DatabaseCopy): void {
+    this.#wallets.clear()
+    for (const { tenant, genesis, row, entries, checkpoint } of wallets) {
+      const seqByKey = new Map(entries.map(({ key, seq }) => [key, seq]))
+      const kept = { tenant, genesis, row: { ...row }, entries: entries.slice(), seqByKey, checkpoint }
+      this.#wallets.set(row.ref, kept)
+    }
+  }
+
+  #epochFloor(): number {
+    return this.timeline * EPOCHS_A_TIMELINE
+  }
+
+  #isCurrent(epoch: number): boolean {
+    return epoch > this.#epochFloor()
+  }
+
+  #load(wallet: Kept): Snapshot {
+    const { epoch, seq, head, at, available, reserved, creditLimit, status, due, since, memory } = wallet.row
+    const core = { epoch, seq, head, at, available, reserved, creditLimit, status, due, since }
+    const state = {
+      ...core,
+      holds: openHolds(wallet),
+      base: seq,
+      refundedByEntry: new Map<number, number>(),
+      closedHolds: new Map<string, { charged: number; refunded: number }>(),
+    }
+    return { state, memory, clock: this.#now() }
+  }
+}

@@ -1,0 +1,93 @@
+import { type DatabaseCopy, SimDatabase } from './database.js'
+import type { World } from './world.js'
+
+/** A commit that waits for the standby. */
+interface Hanging {
+  readonly arrivedAt: number
+  run(): void
+  /** Its session is gone, and nobody will be told. */
+  cut(): void
+}
+
+/**
+ * Postgres of one simulation: a primary and its standby, and all that can befall them.
+ *
+ * The standby is synchronous: what was acknowledged it has. While the primary can't reach it commits hang, seen by nobody and answered
+ * to nobody; when it is promoted some of them turn out to have reached it, in order, and the others never were. Beside that there are
+ * failovers to a replica that lags, which no promise covers: what that loses is noted, and nothing else may go wrong.
+ */
+export class PostgresServer {
+  readonly database: SimDatabase
+  up = true
+  skewMs = 0
+  /** Sessions belong to one primary: each failover cuts them all. */
+  session = 1
+  /** Entries that were committed and that a lagging replica did not have, and when a wallet last lost any, by ref. */
+  readonly lostHashes = new Set<string>()
+  readonly lostAt = new Map<string, number>()
+  readonly #world: World
+  #hanging: Hanging[] | null = null
+  #clockAt: number | undefined
+
+  constructor(world: World) {
+    this.#world = world
+    this.database = new SimDatabase({ now: () => Math.floor((this.#clockAt ?? world.now) + this.skewMs) })
+  }
+
+  execute(writes: boolean, statement: Omit<Hanging, 'arrivedAt'>): void {
+    if (writes && this.#hanging) this.#hanging.push({ ...statement, arrivedAt: this.#world.now })
+    else statement.run()
+  }
+
+  loseStandby(): void {
+    if (this.#hanging) return
+    this.#hanging = []
+    this.#world.tell(() => 'postgres does not reach its standby: commits hang')
+  }
+
+  /** The standby takes over. Returns how many commits it had that nobody was told of. */
+  failOver(): number {
+    const hanging = this.#hanging ?? []
+    const survived = this.#world.chance.integer(0, hanging.length)
+    this.#end()
+    for (const { arrivedAt, run } of hanging.slice(0, survived)) {
+      this.#clockAt = arrivedAt
+      run()
+    }
+    this.#clockAt = undefined
+    this.database.timeline += 1
+    this.#world.tell(() => `postgres's standby is promoted with ${survived} of ${hanging.length} hanging commits`)
+    for (const { cut } of hanging) cut()
+    return survived
+  }
+
+  /** A replica takes over that only has this. Returns how many entries are lost. */
+  failOverTo(copy: DatabaseCopy): number {
+    const kept = new Map(copy.wallets.map(({ row, entries }) => [row.ref, entries.length]))
+    let lost = 0
+    for (const { row, entries } of this.database.wallets()) {
+      const after = entries.slice(kept.get(row.ref) ?? 0)
+      for (const { hash } of after) this.lostHashes.add(hash)
+      lost += after.length
+    }
+    // A raise that is lost with no entry counts too: what was refused under it rests on nothing any more.
+    for (const { row } of this.database.wallets()) this.lostAt.set(row.ref, this.#world.now)
+    const hanging = this.#hanging ?? []
+    this.#end()
+    this.database.restore(copy)
+    this.database.timeline += 1
+    this.#world.tell(() => `a lagging replica of postgres is promoted: ${lost} entries are lost`)
+    for (const { cut } of hanging) cut()
+    return lost
+  }
+
+  heal(): void {
+    if (this.#hanging) this.failOver()
+    this.up = true
+  }
+
+  #end(): void {
+    this.#hanging = null
+    this.session += 1
+  }
+}
