@@ -29,7 +29,7 @@ const KINDS: readonly [CommandKind, number][] = [
   ['extend', 2],
   ['settle', 4],
   ['release', 2],
-  ['refund', 2],
+  ['refund', 3],
   ['limit', 0.3],
   ['freeze', 0.2],
   ['unfreeze', 0.6],
@@ -91,9 +91,16 @@ export class Clients {
       this.#running -= 1
       return
     }
+    const id = this.#world.chance.pick(this.wallets)
+    this.#ask(id, this.#command(id, this.#newKey()), () => this.#later(() => this.#next()))
+  }
+
+  #newKey(): string {
+    return `op-${this.history.length}`
+  }
+
+  #ask(id: string, asked: Command, then: () => void): void {
     const { chance } = this.#world
-    const id = chance.pick(this.wallets)
-    const asked = this.#command(id, `op-${this.history.length}`)
     // Never from memory: what was acknowledged there is decided again and again until it is in the journal.
     const unstorable = chance.happens(this.#unstorable)
     const operation: Operation = {
@@ -106,13 +113,13 @@ export class Clients {
       tries: 0,
     }
     this.history.push(operation)
-    this.#try(id, operation)
+    this.#try(id, operation, then)
   }
 
-  #try(id: string, operation: Operation): void {
+  #try(id: string, operation: Operation, then: () => void): void {
     const { chance } = this.#world
     const ready = this.#processes().filter(({ alive, paused }) => alive && !paused)
-    if (ready.length === 0) return this.#world.plan(50, () => this.#try(id, operation))
+    if (ready.length === 0) return this.#world.plan(50, () => this.#try(id, operation, then))
     const process = chance.pick(ready)
     operation.tries += 1
     let over = false
@@ -123,11 +130,11 @@ export class Clients {
         () => `${operation.command.key} (${operation.command.params}) at ${process.name}: ${tell(heard)}`,
       )
       const retryable = heard.type === 'unknown'
-      if (retryable && operation.tries < TRIES_MAX) return this.#later(() => this.#try(id, operation))
+      if (retryable && operation.tries < TRIES_MAX) return this.#later(() => this.#try(id, operation, then))
       operation.heard = heard
       operation.endedAt = this.#world.now
       this.#remember(id, operation, heard)
-      this.#later(() => this.#next())
+      then()
     }
     this.#world.plan(PATIENCE_MS, () => conclude({ type: 'unknown' }))
     const { command, memory, ref } = operation
@@ -148,13 +155,28 @@ export class Clients {
     const known = this.#available.get(id)
     if (entry && entry.seq > (known?.seq ?? 0)) this.#available.set(id, entry)
     if (command.kind === 'hold') this.#list(this.#holds, id).push(command.key)
-    if (entry && ['debit', 'capture', 'settle'].includes(command.kind)) this.#list(this.#charges, id).push(entry.seq)
+    if (!entry || !['debit', 'capture', 'settle'].includes(command.kind)) return
+    this.#list(this.#charges, id).push(entry.seq)
+    if (heard.outcome.durability !== 'memory' || this.#world.chance.happens(0.7)) return
+    // It is on its way into the journal, and others come who want it back already.
+    for (let n = 0; n < 3; n += 1) {
+      this.#running += 1
+      this.#world.plan(this.#world.chance.next() * 4, () =>
+        this.#ask(id, this.#refund(this.#newKey(), entry.seq), () => {
+          this.#running -= 1
+        }),
+      )
+    }
   }
 
   #list<T>(of: Map<string, T[]>, id: string): T[] {
     const list = of.get(id) ?? []
     of.set(id, list)
     return list
+  }
+
+  #refund(key: string, of: number): Command {
+    return command({ kind: 'refund', key, of, amount: this.#world.chance.integer(1, 30) })
   }
 
   #command(id: string, key: string): Command {
@@ -186,11 +208,8 @@ export class Clients {
         if (kind === 'release') return command({ kind, key, hold })
         return command({ kind, key, hold, amount, beyond: chance.happens(0.4) })
       }
-      case 'refund': {
-        // Mostly the last one: it may still be on its way into the journal.
-        const of = charges.length === 0 ? 1 : chance.happens(0.6) ? (charges.at(-1) as number) : chance.pick(charges)
-        return command({ kind, key, of, amount: chance.integer(1, 30) })
-      }
+      case 'refund':
+        return this.#refund(key, charges.length > 0 ? chance.pick(charges) : 1)
       case 'limit':
         return command({ kind, key, amount: chance.integer(0, 50) })
       case 'freeze':

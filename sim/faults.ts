@@ -6,6 +6,8 @@ import type { World } from './world.js'
 interface Target {
   readonly servers: Servers
   readonly weather: Weather
+  /** Nothing may happen that lets Redis forget: what was acknowledged from memory must all be there in the end. */
+  readonly remembers: boolean
   processes(): readonly Process[]
   /** A new process in place of one that died. */
   replace(process: Process): void
@@ -15,7 +17,16 @@ interface Target {
 
 export type FaultName = keyof ReturnType<Faults['all']> | 'postgres_hanging_commit' | 'postgres_entry_lost'
 
-const LAGGING_MAX = 3
+const LAGGING_MAX = 6
+
+/** After these what was acknowledged from memory may be gone: with Redis, or with a raise that only Postgres knew of. */
+const FORGETTING: ReadonlySet<FaultName> = new Set<FaultName>([
+  'redis_restarts',
+  'redis_flushed',
+  'redis_evicts',
+  'redis_fails_over',
+  'postgres_fails_over_lagging',
+])
 
 /** What goes wrong in a schedule: chosen by its seed, a few kinds at a time, so that some are rough and some only odd. */
 export class Faults {
@@ -31,7 +42,7 @@ export class Faults {
     this.#target = target
     const { chance } = world
     const all = Object.entries(this.all()) as [FaultName, () => void][]
-    this.#kinds = all.filter(([name]) => chance.happens(name === 'postgres_fails_over_lagging' ? 0.2 : 0.35))
+    this.#kinds = all.filter(([name]) => !(target.remembers && FORGETTING.has(name)) && chance.happens(0.35))
     const { weather } = target
     if (chance.happens(0.7)) weather.slow = chance.next() * 0.15
     if (chance.happens(0.6)) weather.lossy = chance.next() * 0.06
@@ -105,7 +116,7 @@ export class Faults {
         if (this.#lagging > LAGGING_MAX) return
         const copy = servers.postgres.database.snapshot()
         const { session } = servers.postgres
-        this.#soon(chance.happens(0.5) ? 50 : 1_500, () => {
+        this.#soon(chance.happens(0.3) ? 50 : 4_000, () => {
           // Another one came first: what this replica follows is not the primary any more.
           if (session !== servers.postgres.session) return
           servers.redisForgot = true
@@ -141,7 +152,7 @@ export class Faults {
     const { chance } = this.#world
     const { servers } = this.#target
     const { skewMs } = servers.master
-    servers.failOver(copy, chance.happens(0.5) ? skewMs : skewMs + (chance.next() - 0.5) * 20_000)
+    servers.failOver(copy, chance.happens(0.5) ? skewMs : (chance.next() - 0.5) * 10_000)
     for (const process of this.#target.processes()) {
       this.#world.plan(chance.happens(0.5) ? 0 : chance.next() * 3_000, () => process.followMaster())
     }

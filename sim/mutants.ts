@@ -77,7 +77,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'true',
       },
     ],
-    within: 1_500,
+    within: 600,
   },
   {
     rule: 'a gap is not accepted',
@@ -116,7 +116,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: "if ((script.resend === 'safe' || 'again' in script) && tries < 5)",
       },
     ],
-    within: 2_000,
+    within: 600,
   },
   {
     rule: 'incarnation',
@@ -200,7 +200,7 @@ export const MUTANTS: readonly Mutant[] = [
     rule: 'a "no" waits until no call without an answer can be decided any more',
     without: 'refused, and then a copy of the same call arrives late and is committed',
     patches: [{ file: `${ENGINE}/confirmer.ts`, find: 'if (waitMs <= 0) attempt', replace: 'if (true) attempt' }],
-    within: 1_500,
+    within: 800,
   },
   {
     rule: 'deadline',
@@ -228,7 +228,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'w.acked = math.max(w.acked, t.acked)',
       },
     ],
-    within: 1_500,
+    within: 300,
   },
   {
     rule: 'time only moves forward',
@@ -285,13 +285,13 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'if (row) row.due = due',
       },
     ],
-    within: 2_000,
+    within: 300,
   },
   {
     rule: 'what was acknowledged from memory is decided again in the new life',
     without: 'a raise discards it, though Redis forgot nothing',
     patches: [{ file: LUA, find: 'pending[#pending + 1] = command_of(entry)', replace: '' }],
-    within: 2_000,
+    within: 300,
   },
   {
     rule: 'what is decided again is decided at its own time',
@@ -300,13 +300,13 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       { file: LUA, find: 'decide(w, c, math.max(c.at, w.at))', replace: 'decide(w, c, math.max(c.at, w.clock))' },
     ],
-    within: 300,
+    within: 600,
   },
   {
     rule: 'wallets used from memory have no Postgres path',
     without: 'the Postgres path decides without knowing what Redis acknowledged',
     patches: [{ file: DATABASE, find: "if (row.memory) return 'memory'", replace: '' }],
-    within: 2_000,
+    within: 600,
   },
   {
     rule: 'timeline',
@@ -318,7 +318,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'return EPOCHS_A_TIMELINE',
       },
     ],
-    within: 300,
+    within: 800,
   },
   {
     rule: 'a lost answer is no yes',
@@ -330,13 +330,13 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'this.#waiting -= items.length; for (const item of items) this.#conclude(item, { type: "appended" })',
       },
     ],
-    within: 300,
+    within: 50,
   },
   {
     rule: 'a refund knows its charge',
     without: 'a charge that is still on its way counts as nothing, and its refund is refused',
-    patches: [{ file: LUA, find: "if c.facts == '' then", replace: 'if false then' }],
-    within: 300,
+    patches: [{ file: LUA, find: 'if not c.facts then', replace: 'if false then' }],
+    within: 400,
   },
   {
     rule: 'what can not be stored is bad alone',
@@ -348,6 +348,6 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'if (runs.length === 1) return null\n  if (!run) return null',
       },
     ],
-    within: 300,
+    within: 100,
   },
 ]

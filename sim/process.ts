@@ -194,7 +194,16 @@ export class Process {
                 else answer(() => reject(new RedisUnavailable('unknown', `${script.name}: no answer`)), 0)
               })
             giveUp(TIMEOUT_MS)
-            if (this.redisCut || chance.happens(this.#weather.lossy)) return
+            if (this.redisCut) return
+            if (chance.happens(this.#weather.lossy)) {
+              if (chance.happens(0.5)) return
+              // The connection breaks, and the server reads late what it had of it.
+              this.#world.plan(
+                chance.next() * 1_500,
+                () => server.up && this.#execute(server, script, scriptKeys, args as string[]),
+              )
+              return giveUp(chance.next() * 50)
+            }
             this.#world.plan(this.#delayMs(), () => {
               if (!server.up) return giveUp(1)
               const outcome = this.#execute(server, script, scriptKeys, args)

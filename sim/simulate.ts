@@ -13,7 +13,7 @@ const PROCESSES = 3
 /** Then everything heals, whether callers are done or not. */
 const FAULTY_MS = 30_000
 const RESTS_MS = 5_000
-const RESTS_MAX_MS = 60_000
+const RESTS_MAX_MS = 90_000
 
 export interface SimulationResult {
   readonly seed: number
@@ -48,7 +48,8 @@ export async function simulate(seed: number, machines: Machines, traced = false)
   const lateIds = chance.happens(0.3) ? [ids.pop() as string] : []
   for (const id of ids) database.open(openRequest(id))
   ids.push(...lateIds)
-  const memoryWallets = new Set(chance.happens(0.3) ? ids.filter(() => chance.happens(0.5)) : [])
+  const remembers = chance.happens(0.25)
+  const memoryWallets = new Set(chance.happens(remembers ? 0.8 : 0.3) ? ids.filter(() => chance.happens(0.5)) : [])
 
   const weather: Weather = { lossy: 0, slow: 0, contended: 0 }
   let processes: Process[] = []
@@ -63,6 +64,7 @@ export async function simulate(seed: number, machines: Machines, traced = false)
   const faults = new Faults(world, {
     servers,
     weather,
+    remembers,
     processes: () => processes,
     replace: () => world.plan(chance.next() * 1_000, start),
     note: (fault, times = 1) => note(`fault_${fault}`, times),
