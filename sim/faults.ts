@@ -47,6 +47,7 @@ export class Faults {
     if (chance.happens(0.7)) weather.slow = chance.next() * 0.15
     if (chance.happens(0.6)) weather.lossy = chance.next() * 0.06
     if (chance.happens(0.3)) weather.contended = chance.next() * 0.2
+    if (this.#kinds.some(([name]) => name === 'redis_evicts')) weather.evicting = 0.5
     this.#everyMs = 30 + chance.next() * 500
     if (this.#kinds.length > 0) this.#plan()
   }
@@ -60,6 +61,7 @@ export class Faults {
     weather.lossy = 0
     weather.slow = 0
     weather.contended = 0
+    weather.evicting = 0
     for (const process of this.#target.processes()) {
       process.redisCut = false
       process.postgresCut = false

@@ -46,6 +46,8 @@ export interface Weather {
   slow: number
   /** A statement of Postgres is undone, for somebody else's sake. */
   contended: number
+  /** Redis has too little memory: a wallet that was just installed, which nobody knows of yet, goes first. */
+  evicting: number
 }
 
 /**
@@ -207,7 +209,11 @@ export class Process {
             this.#world.plan(this.#delayMs(), () => {
               if (!server.up) return giveUp(1)
               const outcome = this.#execute(server, script, scriptKeys, args)
-              if (this.redisCut || chance.happens(this.#weather.lossy)) return giveUp(1)
+              if (this.redisCut || chance.happens(this.#weather.lossy)) {
+                if (script.name === 'wallet_install' && chance.happens(this.#weather.evicting))
+                  this.#world.plan(chance.next() * TIMEOUT_MS, () => this.#servers.evictKey(scriptKeys[1]))
+                return giveUp(1)
+              }
               answer(() => ('reply' in outcome ? resolve(outcome.reply) : reject(outcome.error)), this.#delayMs())
             })
           }

@@ -95,9 +95,12 @@ export class Servers {
     this.#world.tell(() => `${this.master.name} is flushed`)
   }
 
-  /** One key is evicted. */
-  evictKey(): void {
-    const keys = this.master.valkey.keys()
+  /** One key is evicted: this one, or any, most often a wallet, of which there are most. */
+  evictKey(wanted?: string): void {
+    const all = this.master.valkey.keys()
+    const wallets = all.filter((key) => key.includes(':wallet:'))
+    const some = this.#world.chance.happens(0.8) && wallets.length > 0 ? wallets : all
+    const keys = wanted === undefined ? some : all.filter((key) => key === wanted)
     if (keys.length === 0) return
     this.redisForgot = true
     const key = this.#world.chance.pick(keys)

@@ -51,7 +51,7 @@ export async function simulate(seed: number, machines: Machines, traced = false)
   const remembers = chance.happens(0.25)
   const memoryWallets = new Set(chance.happens(remembers ? 0.8 : 0.3) ? ids.filter(() => chance.happens(0.5)) : [])
 
-  const weather: Weather = { lossy: 0, slow: 0, contended: 0 }
+  const weather: Weather = { lossy: 0, slow: 0, contended: 0, evicting: 0 }
   let processes: Process[] = []
   let born = 0
   const start = (): void => {
