@@ -136,7 +136,8 @@ class WalletCheck {
   #facts(before: WalletState, of: number): Pick<Command, 'charge' | 'facts' | 'hold'> {
     const past = this.#wallet.entries.slice(0, before.seq)
     const charged = past[of - 1]
-    if (!charged || !['debit', 'capture', 'settle'].includes(charged.kind)) return { charge: 0, facts: null, hold: '' }
+    if (!charged || !['debit', 'capture', 'tick', 'settle'].includes(charged.kind))
+      return { charge: 0, facts: null, hold: '' }
     const about = charged.hold === '' ? [] : past.filter(({ hold }) => hold === charged.hold)
     return {
       charge: -(charged.availableDelta + charged.reservedDelta),

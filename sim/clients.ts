@@ -155,7 +155,7 @@ export class Clients {
     const known = this.#available.get(id)
     if (entry && entry.seq > (known?.seq ?? 0)) this.#available.set(id, entry)
     if (command.kind === 'hold') this.#list(this.#holds, id).push(command.key)
-    if (!entry || !['debit', 'capture', 'settle'].includes(command.kind)) return
+    if (!entry || !['debit', 'capture', 'tick', 'settle'].includes(entry.kind)) return
     this.#list(this.#charges, id).push(entry.seq)
     if (heard.outcome.durability !== 'memory' || this.#world.chance.happens(0.7)) return
     // It is on its way into the journal, and others come who want it back already.

@@ -37,14 +37,14 @@ for i = 18 + 2 * hold_count, #ARGV do
   committed[ARGV[i]] = true
 end
 
--- What a command was can be read off its entry: `params` are its kind and numbers. (Never a refund: those are not acknowledged
+-- What a command was can be read off its entry: `params` are its kind and numbers; those of a session are read by the machine. (Never a refund: those are not acknowledged
 -- from memory, because they rest on facts of the journal.)
 local function command_of(entry)
-  local kind = entry.kind
   local words = {}
   for word in string.gmatch(entry.params, '%S+') do
     words[#words + 1] = word
   end
+  local kind = words[1]
   local c = {
     kind = kind, key = entry.key, params = entry.params, hold = entry.hold, amount = entry.amount, ttl = 0, beyond = false, of = entry.of,
     counter = entry.counter, metadata = entry.metadata, at = entry.at, memory = true,

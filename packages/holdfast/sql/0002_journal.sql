@@ -11,7 +11,7 @@
 CREATE TYPE wallet_owner AS ENUM ('redis', 'postgres');
 CREATE TYPE wallet_status AS ENUM ('active', 'frozen', 'closed');
 CREATE TYPE entry_kind AS ENUM (
-  'credit', 'debit', 'hold', 'capture', 'extend', 'settle', 'release', 'expire', 'refund', 'freeze', 'unfreeze', 'limit', 'close'
+  'credit', 'debit', 'hold', 'capture', 'tick', 'extend', 'settle', 'release', 'expire', 'refund', 'freeze', 'unfreeze', 'limit', 'close'
 );
 
 CREATE TABLE wallets (

@@ -4,6 +4,8 @@
 local MAX_AMOUNT = 9007199254740991
 local EXPIRE_MAX = 64
 
+-- @include wallet/meter
+
 local function reject(code, ...)
   return nil, { 'no', code, ... }
 end
@@ -149,6 +151,12 @@ local function judge_hold(w, c, hold, now)
   if c.kind == 'release' then
     return move(w, give_back('release', hold))
   end
+  if c.kind == 'tick' then
+    return move(w, meter_tick(read_meter(c.params), hold, spendable(w), now))
+  end
+  if c.kind == 'end' then
+    return move(w, meter_end(read_meter(c.params), hold, spendable(w), now))
+  end
   if c.ttl > 0 then
     hold.expires = math.max(hold.expires, now + c.ttl)
   end
@@ -159,6 +167,19 @@ local function judge_hold(w, c, hold, now)
     return change
   end
   return spend(w, change)
+end
+
+-- Reserves the first stretch of a session, or what there is, if that is the least that is asked for.
+local function start_session(w, meter, now)
+  if w.status == 'frozen' then
+    return reject('wallet_frozen')
+  end
+  local amount = math.min(meter.stretch, spendable(w))
+  if amount < 1 or w.available + w.limit < meter.measure then
+    return reject('insufficient_funds', 'available', digits(w.available))
+  end
+  local hold = { amount = amount, captured = 0, left = amount, expires = now + meter.heartbeat, refunded = 0 }
+  return move(w, { kind = 'hold', amount = amount, available = 0 - amount, reserved = amount, hold = hold })
 end
 
 -- What the caller read in the journal about the charge counts in the epoch it was read in, if it was read after the last refund that
@@ -222,7 +243,7 @@ local function judge(w, c, now)
   if kind == 'hold' then
     local hold = { amount = amount, captured = 0, left = amount, expires = now + c.ttl, refunded = 0 }
     return spend(w, { kind = kind, amount = amount, available = 0 - amount, reserved = amount, hold = hold })
-  elseif kind == 'capture' or kind == 'settle' or kind == 'extend' or kind == 'release' then
+  elseif kind == 'capture' or kind == 'settle' or kind == 'extend' or kind == 'release' or kind == 'tick' or kind == 'end' then
     local hold = read_hold(w, c.hold)
     if not hold then
       return reject('hold_unknown')
@@ -232,6 +253,8 @@ local function judge(w, c, now)
     return move(w, { kind = kind, amount = amount, available = amount, reserved = 0 })
   elseif kind == 'debit' then
     return spend(w, { kind = kind, amount = amount, available = 0 - amount, reserved = 0 })
+  elseif kind == 'meter' then
+    return start_session(w, read_meter(c.params), now)
   elseif kind == 'refund' then
     return refund(w, c)
   elseif kind == 'freeze' or kind == 'unfreeze' then

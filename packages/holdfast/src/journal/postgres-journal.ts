@@ -227,7 +227,7 @@ export class PostgresJournal implements Journal {
       hold_charged: string | null
       hold_refunded: string | null
     }>('refundFacts', [ref, seq])
-    if (!row?.kind || !['debit', 'capture', 'settle'].includes(row.kind)) return null
+    if (!row?.kind || !['debit', 'capture', 'tick', 'settle'].includes(row.kind)) return null
     return {
       charge: Number(row.charge),
       hold: row.hold ?? '',

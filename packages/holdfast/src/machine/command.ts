@@ -1,3 +1,4 @@
+import { meterParams } from './meter.js'
 import type { Command, CommandKind } from './types.js'
 
 type Given = Pick<Command, 'kind'> & {
@@ -6,19 +7,20 @@ type Given = Pick<Command, 'kind'> & {
 
 /** A command with all its fields. `params` is made here and nowhere else: what decides, in a fixed order and no more. */
 export function command(given: Given): Command {
-  const { kind, key = '', amount = 0, ttlMs = 0, beyond = false, of = 0 } = given
+  const { kind, key = '', amount = 0, ttlMs = 0, beyond = false, of = 0, meter = null } = given
   // Field by field: on the hot path, and an object that is spread together costs several times as much.
   return {
     kind,
     key,
-    params: params(kind, amount, ttlMs, beyond, of),
-    hold: given.hold ?? (kind === 'hold' ? key : ''),
+    params: meter ? `${kind} ${meterParams(meter)}` : params(kind, amount, ttlMs, beyond, of),
+    hold: given.hold ?? (kind === 'hold' || kind === 'meter' ? key : ''),
     amount,
     ttlMs,
     beyond,
     of,
     charge: given.charge ?? 0,
     facts: given.facts ?? null,
+    meter,
     counter: given.counter ?? (kind === 'credit' ? 'funding' : 'revenue'),
     metadata: given.metadata ?? '',
   }

@@ -1,4 +1,5 @@
 import { hashEntry } from './entry.js'
+import { meterEnd, meterTick } from './meter.js'
 import { apply } from './replay.js'
 import {
   type Command,
@@ -8,6 +9,7 @@ import {
   EXPIRE_MAX,
   type HoldState,
   MAX_AMOUNT,
+  type Meter,
   type Rejection,
   type RejectionCode,
   type WalletState,
@@ -81,10 +83,14 @@ function judge(state: WalletState, command: Command, now: number): Verdict {
     case 'capture':
     case 'settle':
     case 'extend':
-    case 'release': {
+    case 'release':
+    case 'tick':
+    case 'end': {
       const hold = state.holds.get(command.hold)
       return hold ? judgeHold(state, command, hold, now) : reject('hold_unknown')
     }
+    case 'meter':
+      return startSession(state, command.meter as Meter, now)
     case 'refund':
       return refund(state, command)
     case 'freeze':
@@ -111,6 +117,8 @@ function judgeHold(state: WalletState, command: Command, hold: HoldState, now: n
     return charge(state, command, hold, 'settle', amount - hold.captured)
   }
   if (kind === 'release') return move(state, giveBack('release', hold))
+  if (kind === 'tick') return tick(state, command.meter as Meter, hold, now)
+  if (kind === 'end') return end(state, command.meter as Meter, hold, now)
   const expiresAt = command.ttlMs > 0 ? Math.max(hold.expiresAt, now + command.ttlMs) : hold.expiresAt
   const after = { ...hold, amount: hold.amount + amount, left: hold.left + amount, expiresAt }
   if (amount === 0) return { ...UNTOUCHED, kind: 'extend', hold: after }
@@ -143,6 +151,43 @@ function charge(
     hold: { ...hold, captured: hold.captured + due, left },
   }
   return outside > 0 ? spend(state, change) : move(state, change)
+}
+
+/** Reserves the first stretch, or what there is, if that is the least that is asked for. */
+function startSession(state: WalletState, { stretch, measure, heartbeatMs }: Meter, now: number): Verdict {
+  if (state.status === 'frozen') return reject('wallet_frozen')
+  const amount = Math.min(stretch, spendable(state))
+  if (amount < 1 || state.available + state.creditLimit < measure) {
+    return reject('insufficient_funds', { available: state.available })
+  }
+  const hold = { amount, captured: 0, left: amount, expiresAt: now + heartbeatMs, refunded: 0 }
+  return move(state, { ...UNTOUCHED, kind: 'hold', amount, available: -amount, reserved: amount, hold })
+}
+
+function tick(state: WalletState, meter: Meter, hold: HoldState, now: number): Verdict {
+  const { more, charge } = meterTick(meter, hold, spendable(state), now)
+  const after = {
+    amount: hold.amount + more,
+    captured: hold.captured + charge,
+    left: hold.left + more - charge,
+    expiresAt: Math.max(hold.expiresAt, now + meter.heartbeatMs),
+    refunded: hold.refunded,
+  }
+  const change = { kind: 'tick' as const, amount: charge, available: 0 - more, reserved: more - charge, hold: after }
+  return move(state, { ...UNTOUCHED, ...change })
+}
+
+function end(state: WalletState, meter: Meter, hold: HoldState, now: number): Verdict {
+  const { more, charge } = meterEnd(meter, hold, spendable(state), now)
+  const captured = hold.captured + charge
+  const after = { ...hold, amount: hold.amount + more, captured, left: 0 }
+  const moved = { available: hold.left - charge, reserved: 0 - hold.left }
+  return move(state, { ...UNTOUCHED, kind: 'settle', amount: captured, ...moved, hold: after })
+}
+
+/** What a session may add to its hold. Nothing is an answer too: it goes on with what it has. */
+function spendable({ status, available, creditLimit, reserved }: WalletState): number {
+  return status === 'frozen' ? 0 : Math.max(0, Math.min(available + creditLimit, MAX_AMOUNT - reserved))
 }
 
 /** Never more than the charge; and out of a hold never more than the hold was charged in all. */

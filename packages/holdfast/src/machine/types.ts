@@ -13,6 +13,7 @@ export type EntryKind =
   | 'debit'
   | 'hold'
   | 'capture'
+  | 'tick'
   | 'extend'
   | 'settle'
   | 'release'
@@ -23,8 +24,32 @@ export type EntryKind =
   | 'limit'
   | 'close'
 
-/** What callers may ask for. `touch` only lets due holds expire and makes no entry of its own. */
-export type CommandKind = Exclude<EntryKind, 'expire'> | 'touch'
+/**
+ * What callers may ask for. `meter` opens a metered session and makes a `hold`, `end` ends one and makes a `settle`. `touch` only lets
+ * due holds expire and makes no entry of its own.
+ */
+export type CommandKind = Exclude<EntryKind, 'expire'> | 'meter' | 'end' | 'touch'
+
+/** What a metered session charges and reserves. */
+export interface Terms {
+  /** By time: periods that have begun, periods that are over, or parts of periods. Or by units. */
+  counting: 'started' | 'completed' | 'prorated' | 'units'
+  /** The price of a period, or of a unit. */
+  rate: number
+  /** How long a period is; 0 for units. */
+  perMs: number
+  /** The money that is reserved at a time. */
+  stretch: number
+  /** When more than this share of all that was reserved is used, the next stretch is reserved. 1 to 100. */
+  extendAtPercent: number
+  /** Without a tick for so long the session expires. */
+  heartbeatMs: number
+}
+
+export interface Meter extends Terms {
+  /** meter: the money that must be there to begin. tick, end: when it began (by time), or the units so far (by units). */
+  measure: number
+}
 
 /**
  * What was known in Postgres about the charge that a refund is for. Only valid for the epoch it was read in and only when read at
@@ -46,7 +71,7 @@ export interface Command {
   key: string
   /** Deciding parameters as one string: the same key with another string here (or another hold) is a conflict. */
   params: string
-  /** The hold this is about; for `hold` the key itself; empty for none. */
+  /** The hold this is about; for `hold` and `meter` the key itself; empty for none. */
   hold: string
   /** credit, debit, hold, capture, refund: the amount. extend: what is added, may be 0. settle: the total. limit: the new limit. */
   amount: number
@@ -58,6 +83,8 @@ export interface Command {
   of: number
   charge: number
   facts: RefundFacts | null
+  /** meter, tick, end: the terms of the session, which stand in `params` as well; otherwise null. */
+  meter: Meter | null
   counter: string
   /** JSON text, opaque; empty for none. */
   metadata: string

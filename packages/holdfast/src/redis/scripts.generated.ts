@@ -21,7 +21,7 @@ return names
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: '5eff2c01119a7d38c7c25eb462650a5965dc2708',
+  sha1: 'f2b3fad35a46cf815db2c1b7818e8b0d36778392',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -359,6 +359,61 @@ write_refunds(w)
 end
 local MAX_AMOUNT = 9007199254740991
 local EXPIRE_MAX = 64
+local function read_meter(params)
+local counting, rate, per, stretch, extend_at, heartbeat, measure =
+string.match(params, '^%a+ (%a+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
+return {
+counting = counting, rate = tonumber(rate), per = tonumber(per), stretch = tonumber(stretch), extend_at = tonumber(extend_at),
+heartbeat = tonumber(heartbeat), measure = tonumber(measure),
+}
+end
+local function spendable(w)
+if w.status == 'frozen' then
+return 0
+end
+return math.max(0, math.min(w.available + w.limit, MAX_AMOUNT - w.reserved))
+end
+local function total_due(meter, now)
+local rate = meter.rate
+if meter.counting == 'units' then
+return math.min(MAX_AMOUNT, rate * meter.measure)
+end
+local elapsed = math.max(0, now - meter.measure)
+local periods = math.floor(elapsed / meter.per)
+local rest = elapsed - periods * meter.per
+local due = periods * rate
+if meter.counting == 'prorated' then
+due = due + math.floor(rest * rate / meter.per)
+elseif meter.counting == 'started' and (rest > 0 or periods == 0) then
+due = due + rate
+end
+return math.min(MAX_AMOUNT, due)
+end
+local function wanted(meter, amount, used)
+local stretch = meter.stretch
+local stretches = math.max(math.ceil(amount / stretch), math.ceil(used * 100 / (stretch * meter.extend_at)))
+return math.min(MAX_AMOUNT, stretch * stretches)
+end
+local function meter_tick(meter, hold, spare, now)
+local used = math.max(hold.captured, total_due(meter, now))
+local more = math.min(wanted(meter, hold.amount, used) - hold.amount, spare)
+local due = math.min(used - hold.captured, hold.left + more)
+hold.amount = hold.amount + more
+hold.captured = hold.captured + due
+hold.left = hold.left + more - due
+hold.expires = math.max(hold.expires, now + meter.heartbeat)
+return { kind = 'tick', amount = due, available = 0 - more, reserved = more - due, hold = hold }
+end
+local function meter_end(meter, hold, spare, now)
+local used = math.max(hold.captured, total_due(meter, now))
+local left = hold.left
+local more = math.max(0, math.min(used - hold.captured - left, spare, MAX_AMOUNT - hold.amount))
+local due = math.min(used - hold.captured, left + more)
+hold.amount = hold.amount + more
+hold.captured = hold.captured + due
+hold.left = 0
+return { kind = 'settle', amount = hold.captured, available = left - due, reserved = 0 - left, hold = hold }
+end
 local function reject(code, ...)
 return nil, { 'no', code, ... }
 end
@@ -491,6 +546,12 @@ end
 if c.kind == 'release' then
 return move(w, give_back('release', hold))
 end
+if c.kind == 'tick' then
+return move(w, meter_tick(read_meter(c.params), hold, spendable(w), now))
+end
+if c.kind == 'end' then
+return move(w, meter_end(read_meter(c.params), hold, spendable(w), now))
+end
 if c.ttl > 0 then
 hold.expires = math.max(hold.expires, now + c.ttl)
 end
@@ -501,6 +562,17 @@ if c.amount == 0 then
 return change
 end
 return spend(w, change)
+end
+local function start_session(w, meter, now)
+if w.status == 'frozen' then
+return reject('wallet_frozen')
+end
+local amount = math.min(meter.stretch, spendable(w))
+if amount < 1 or w.available + w.limit < meter.measure then
+return reject('insufficient_funds', 'available', digits(w.available))
+end
+local hold = { amount = amount, captured = 0, left = amount, expires = now + meter.heartbeat, refunded = 0 }
+return move(w, { kind = 'hold', amount = amount, available = 0 - amount, reserved = amount, hold = hold })
 end
 local function facts_for(w, c)
 local facts = c.facts
@@ -555,7 +627,7 @@ local amount = c.amount
 if kind == 'hold' then
 local hold = { amount = amount, captured = 0, left = amount, expires = now + c.ttl, refunded = 0 }
 return spend(w, { kind = kind, amount = amount, available = 0 - amount, reserved = amount, hold = hold })
-elseif kind == 'capture' or kind == 'settle' or kind == 'extend' or kind == 'release' then
+elseif kind == 'capture' or kind == 'settle' or kind == 'extend' or kind == 'release' or kind == 'tick' or kind == 'end' then
 local hold = read_hold(w, c.hold)
 if not hold then
 return reject('hold_unknown')
@@ -565,6 +637,8 @@ elseif kind == 'credit' then
 return move(w, { kind = kind, amount = amount, available = amount, reserved = 0 })
 elseif kind == 'debit' then
 return spend(w, { kind = kind, amount = amount, available = 0 - amount, reserved = 0 })
+elseif kind == 'meter' then
+return start_session(w, read_meter(c.params), now)
 elseif kind == 'refund' then
 return refund(w, c)
 elseif kind == 'freeze' or kind == 'unfreeze' then
@@ -671,7 +745,7 @@ end
 local function recall(w, c)
 local bytes = find_entry(w, c)
 if not bytes then
-if c.kind == 'hold' and get(w, 'h:' .. c.key) then
+if (c.kind == 'hold' or c.kind == 'meter') and get(w, 'h:' .. c.key) then
 return { 'seen' }
 end
 return nil
@@ -781,7 +855,7 @@ return table.concat(reply)
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: '3e4a79fd0a9312bc0bee7bb220773863b0df3905',
+  sha1: 'ed365ae619a0088ac03fb47002e643ebc17cf62b',
   keys: { min: 3, variable: false },
   resend: 'never',
   batchMax: null,
@@ -1119,6 +1193,61 @@ write_refunds(w)
 end
 local MAX_AMOUNT = 9007199254740991
 local EXPIRE_MAX = 64
+local function read_meter(params)
+local counting, rate, per, stretch, extend_at, heartbeat, measure =
+string.match(params, '^%a+ (%a+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
+return {
+counting = counting, rate = tonumber(rate), per = tonumber(per), stretch = tonumber(stretch), extend_at = tonumber(extend_at),
+heartbeat = tonumber(heartbeat), measure = tonumber(measure),
+}
+end
+local function spendable(w)
+if w.status == 'frozen' then
+return 0
+end
+return math.max(0, math.min(w.available + w.limit, MAX_AMOUNT - w.reserved))
+end
+local function total_due(meter, now)
+local rate = meter.rate
+if meter.counting == 'units' then
+return math.min(MAX_AMOUNT, rate * meter.measure)
+end
+local elapsed = math.max(0, now - meter.measure)
+local periods = math.floor(elapsed / meter.per)
+local rest = elapsed - periods * meter.per
+local due = periods * rate
+if meter.counting == 'prorated' then
+due = due + math.floor(rest * rate / meter.per)
+elseif meter.counting == 'started' and (rest > 0 or periods == 0) then
+due = due + rate
+end
+return math.min(MAX_AMOUNT, due)
+end
+local function wanted(meter, amount, used)
+local stretch = meter.stretch
+local stretches = math.max(math.ceil(amount / stretch), math.ceil(used * 100 / (stretch * meter.extend_at)))
+return math.min(MAX_AMOUNT, stretch * stretches)
+end
+local function meter_tick(meter, hold, spare, now)
+local used = math.max(hold.captured, total_due(meter, now))
+local more = math.min(wanted(meter, hold.amount, used) - hold.amount, spare)
+local due = math.min(used - hold.captured, hold.left + more)
+hold.amount = hold.amount + more
+hold.captured = hold.captured + due
+hold.left = hold.left + more - due
+hold.expires = math.max(hold.expires, now + meter.heartbeat)
+return { kind = 'tick', amount = due, available = 0 - more, reserved = more - due, hold = hold }
+end
+local function meter_end(meter, hold, spare, now)
+local used = math.max(hold.captured, total_due(meter, now))
+local left = hold.left
+local more = math.max(0, math.min(used - hold.captured - left, spare, MAX_AMOUNT - hold.amount))
+local due = math.min(used - hold.captured, left + more)
+hold.amount = hold.amount + more
+hold.captured = hold.captured + due
+hold.left = 0
+return { kind = 'settle', amount = hold.captured, available = left - due, reserved = 0 - left, hold = hold }
+end
 local function reject(code, ...)
 return nil, { 'no', code, ... }
 end
@@ -1251,6 +1380,12 @@ end
 if c.kind == 'release' then
 return move(w, give_back('release', hold))
 end
+if c.kind == 'tick' then
+return move(w, meter_tick(read_meter(c.params), hold, spendable(w), now))
+end
+if c.kind == 'end' then
+return move(w, meter_end(read_meter(c.params), hold, spendable(w), now))
+end
 if c.ttl > 0 then
 hold.expires = math.max(hold.expires, now + c.ttl)
 end
@@ -1261,6 +1396,17 @@ if c.amount == 0 then
 return change
 end
 return spend(w, change)
+end
+local function start_session(w, meter, now)
+if w.status == 'frozen' then
+return reject('wallet_frozen')
+end
+local amount = math.min(meter.stretch, spendable(w))
+if amount < 1 or w.available + w.limit < meter.measure then
+return reject('insufficient_funds', 'available', digits(w.available))
+end
+local hold = { amount = amount, captured = 0, left = amount, expires = now + meter.heartbeat, refunded = 0 }
+return move(w, { kind = 'hold', amount = amount, available = 0 - amount, reserved = amount, hold = hold })
 end
 local function facts_for(w, c)
 local facts = c.facts
@@ -1315,7 +1461,7 @@ local amount = c.amount
 if kind == 'hold' then
 local hold = { amount = amount, captured = 0, left = amount, expires = now + c.ttl, refunded = 0 }
 return spend(w, { kind = kind, amount = amount, available = 0 - amount, reserved = amount, hold = hold })
-elseif kind == 'capture' or kind == 'settle' or kind == 'extend' or kind == 'release' then
+elseif kind == 'capture' or kind == 'settle' or kind == 'extend' or kind == 'release' or kind == 'tick' or kind == 'end' then
 local hold = read_hold(w, c.hold)
 if not hold then
 return reject('hold_unknown')
@@ -1325,6 +1471,8 @@ elseif kind == 'credit' then
 return move(w, { kind = kind, amount = amount, available = amount, reserved = 0 })
 elseif kind == 'debit' then
 return spend(w, { kind = kind, amount = amount, available = 0 - amount, reserved = 0 })
+elseif kind == 'meter' then
+return start_session(w, read_meter(c.params), now)
 elseif kind == 'refund' then
 return refund(w, c)
 elseif kind == 'freeze' or kind == 'unfreeze' then
@@ -1376,11 +1524,11 @@ for i = 18 + 2 * hold_count, #ARGV do
 committed[ARGV[i]] = true
 end
 local function command_of(entry)
-local kind = entry.kind
 local words = {}
 for word in string.gmatch(entry.params, '%S+') do
 words[#words + 1] = word
 end
+local kind = words[1]
 local c = {
 kind = kind, key = entry.key, params = entry.params, hold = entry.hold, amount = entry.amount, ttl = 0, beyond = false, of = entry.of,
 counter = entry.counter, metadata = entry.metadata, at = entry.at, memory = true,
@@ -1757,7 +1905,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: '280d58ff29f7f29f86d0ce81e95e40c654d5e141',
+  sha1: 'd2f7b7eab04f3a9b84531781ce8837ad8b371e76',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -2095,6 +2243,61 @@ write_refunds(w)
 end
 local MAX_AMOUNT = 9007199254740991
 local EXPIRE_MAX = 64
+local function read_meter(params)
+local counting, rate, per, stretch, extend_at, heartbeat, measure =
+string.match(params, '^%a+ (%a+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
+return {
+counting = counting, rate = tonumber(rate), per = tonumber(per), stretch = tonumber(stretch), extend_at = tonumber(extend_at),
+heartbeat = tonumber(heartbeat), measure = tonumber(measure),
+}
+end
+local function spendable(w)
+if w.status == 'frozen' then
+return 0
+end
+return math.max(0, math.min(w.available + w.limit, MAX_AMOUNT - w.reserved))
+end
+local function total_due(meter, now)
+local rate = meter.rate
+if meter.counting == 'units' then
+return math.min(MAX_AMOUNT, rate * meter.measure)
+end
+local elapsed = math.max(0, now - meter.measure)
+local periods = math.floor(elapsed / meter.per)
+local rest = elapsed - periods * meter.per
+local due = periods * rate
+if meter.counting == 'prorated' then
+due = due + math.floor(rest * rate / meter.per)
+elseif meter.counting == 'started' and (rest > 0 or periods == 0) then
+due = due + rate
+end
+return math.min(MAX_AMOUNT, due)
+end
+local function wanted(meter, amount, used)
+local stretch = meter.stretch
+local stretches = math.max(math.ceil(amount / stretch), math.ceil(used * 100 / (stretch * meter.extend_at)))
+return math.min(MAX_AMOUNT, stretch * stretches)
+end
+local function meter_tick(meter, hold, spare, now)
+local used = math.max(hold.captured, total_due(meter, now))
+local more = math.min(wanted(meter, hold.amount, used) - hold.amount, spare)
+local due = math.min(used - hold.captured, hold.left + more)
+hold.amount = hold.amount + more
+hold.captured = hold.captured + due
+hold.left = hold.left + more - due
+hold.expires = math.max(hold.expires, now + meter.heartbeat)
+return { kind = 'tick', amount = due, available = 0 - more, reserved = more - due, hold = hold }
+end
+local function meter_end(meter, hold, spare, now)
+local used = math.max(hold.captured, total_due(meter, now))
+local left = hold.left
+local more = math.max(0, math.min(used - hold.captured - left, spare, MAX_AMOUNT - hold.amount))
+local due = math.min(used - hold.captured, left + more)
+hold.amount = hold.amount + more
+hold.captured = hold.captured + due
+hold.left = 0
+return { kind = 'settle', amount = hold.captured, available = left - due, reserved = 0 - left, hold = hold }
+end
 local function reject(code, ...)
 return nil, { 'no', code, ... }
 end
@@ -2227,6 +2430,12 @@ end
 if c.kind == 'release' then
 return move(w, give_back('release', hold))
 end
+if c.kind == 'tick' then
+return move(w, meter_tick(read_meter(c.params), hold, spendable(w), now))
+end
+if c.kind == 'end' then
+return move(w, meter_end(read_meter(c.params), hold, spendable(w), now))
+end
 if c.ttl > 0 then
 hold.expires = math.max(hold.expires, now + c.ttl)
 end
@@ -2237,6 +2446,17 @@ if c.amount == 0 then
 return change
 end
 return spend(w, change)
+end
+local function start_session(w, meter, now)
+if w.status == 'frozen' then
+return reject('wallet_frozen')
+end
+local amount = math.min(meter.stretch, spendable(w))
+if amount < 1 or w.available + w.limit < meter.measure then
+return reject('insufficient_funds', 'available', digits(w.available))
+end
+local hold = { amount = amount, captured = 0, left = amount, expires = now + meter.heartbeat, refunded = 0 }
+return move(w, { kind = 'hold', amount = amount, available = 0 - amount, reserved = amount, hold = hold })
 end
 local function facts_for(w, c)
 local facts = c.facts
@@ -2291,7 +2511,7 @@ local amount = c.amount
 if kind == 'hold' then
 local hold = { amount = amount, captured = 0, left = amount, expires = now + c.ttl, refunded = 0 }
 return spend(w, { kind = kind, amount = amount, available = 0 - amount, reserved = amount, hold = hold })
-elseif kind == 'capture' or kind == 'settle' or kind == 'extend' or kind == 'release' then
+elseif kind == 'capture' or kind == 'settle' or kind == 'extend' or kind == 'release' or kind == 'tick' or kind == 'end' then
 local hold = read_hold(w, c.hold)
 if not hold then
 return reject('hold_unknown')
@@ -2301,6 +2521,8 @@ elseif kind == 'credit' then
 return move(w, { kind = kind, amount = amount, available = amount, reserved = 0 })
 elseif kind == 'debit' then
 return spend(w, { kind = kind, amount = amount, available = 0 - amount, reserved = 0 })
+elseif kind == 'meter' then
+return start_session(w, read_meter(c.params), now)
 elseif kind == 'refund' then
 return refund(w, c)
 elseif kind == 'freeze' or kind == 'unfreeze' then

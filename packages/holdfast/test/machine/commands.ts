@@ -1,6 +1,9 @@
 /** Random commands for property tests: small amounts and few keys, so that rejections, replays, conflicts and expiries all happen. */
 import fc from 'fast-check'
-import { type Command, command, MAX_AMOUNT } from '../../src/machine/index.js'
+import { type Command, command, MAX_AMOUNT, type Meter } from '../../src/machine/index.js'
+
+/** Far in the past, so that the caller's clock, and not the server's, is what a script goes by. */
+export const START = 1_600_000_000_000
 
 export interface Step {
   command: Command
@@ -16,6 +19,62 @@ const key = fc.integer({ min: 1, max: 60 }).map((n) => (n % 7 === 0 ? `schlüsse
 const holdKey = fc.integer({ min: 1, max: 12 }).map((n) => `hold-${n}`)
 const ttlMs = fc.integer({ min: 1, max: 400 })
 const metadata = fc.constantFrom('', '{"a":1}', '{"text":"zwölf\\nBoxkämpfer"}')
+
+const sessionKey = fc.integer({ min: 1, max: 5 }).map((n) => `session-${n}`)
+
+/** Small numbers mostly, so that lines are crossed; and the largest that are allowed. */
+const terms = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      counting: fc.constantFrom('started' as const, 'completed' as const, 'prorated' as const),
+      rate: fc.integer({ min: 1, max: 40 }),
+      perMs: fc.integer({ min: 1, max: 300 }),
+      stretch: fc.integer({ min: 1, max: 200 }),
+    }),
+  },
+  {
+    weight: 8,
+    arbitrary: fc.record({
+      counting: fc.constant('units' as const),
+      rate: fc.integer({ min: 1, max: 20 }),
+      perMs: fc.constant(0),
+      stretch: fc.integer({ min: 1, max: 200 }),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom(
+      { counting: 'prorated' as const, rate: MAX_AMOUNT, perMs: 1, stretch: MAX_AMOUNT },
+      { counting: 'prorated' as const, rate: 2 ** 26 - 1, perMs: 2 ** 27 - 1, stretch: 7 },
+      { counting: 'units' as const, rate: MAX_AMOUNT, perMs: 0, stretch: 1 },
+    ),
+  },
+)
+
+function meter(kind: 'meter' | 'tick' | 'end', key: fc.Arbitrary<string>): fc.Arbitrary<Command> {
+  const minimum = fc.integer({ min: 1, max: 300 })
+  const units = fc.oneof(
+    { weight: 8, arbitrary: fc.integer({ min: 0, max: 60 }) },
+    { weight: 1, arbitrary: fc.constant(MAX_AMOUNT) },
+  )
+  return fc
+    .record({
+      key,
+      hold: fc.oneof({ weight: 8, arbitrary: sessionKey }, { weight: 1, arbitrary: holdKey }),
+      terms,
+      extendAtPercent: fc.constantFrom(80, 80, 50, 99, 100, 1),
+      heartbeatMs: fc.integer({ min: 1, max: 1_000 }),
+      minimum,
+      units,
+      beganMs: fc.integer({ min: 0, max: 2_000 }),
+    })
+    .map(({ key, hold, terms, extendAtPercent, heartbeatMs, minimum, units, beganMs }) => {
+      const measured = terms.counting === 'units' ? units : START + beganMs
+      const full: Meter = { ...terms, extendAtPercent, heartbeatMs, measure: kind === 'meter' ? minimum : measured }
+      return command({ kind, key: kind === 'meter' ? hold : key, hold, meter: full })
+    })
+}
 
 const any = fc.oneof(
   { weight: 4, arbitrary: fc.record({ kind: fc.constant('credit' as const), key, amount, metadata }) },
@@ -75,6 +134,9 @@ const any = fc.oneof(
     arbitrary: fc.record({ kind: fc.constant('limit' as const), key, amount: fc.integer({ min: 0, max: 300 }) }),
   },
   { weight: 1, arbitrary: fc.constant({ kind: 'touch' as const }) },
+  { weight: 4, arbitrary: meter('meter', key) },
+  { weight: 8, arbitrary: meter('tick', key) },
+  { weight: 2, arbitrary: meter('end', key) },
 )
 
 /** Now and then what came before comes again, as when a caller did not hear the answer. */

@@ -4,16 +4,15 @@ import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Valkey } from '../../../../sim/valkey.js'
 import { freshRedis } from '../../../../test/servers.js'
-import { command as makeCommand } from '../../src/machine/index.js'
+import { type Entry, command as makeCommand } from '../../src/machine/index.js'
 import type { Place, ScriptRunner } from '../../src/redis/index.js'
 import { type Answer, Sequencer } from '../../src/sequencer/index.js'
 import { runnerOn } from '../sequencer/support/runner.js'
-import { type Step, steps } from './commands.js'
+import { START, type Step, steps } from './commands.js'
 import { emptyState, Oracle } from './oracle.js'
 
 const GENESIS = createHash('sha1').update('genesis').digest('hex')
-/** Far in the past, so that the caller's clock, and not the server's, is what the script goes by. */
-const START = 1_600_000_000_000
+const CHARGES = ['debit', 'capture', 'tick', 'settle']
 
 interface Server {
   runner: ScriptRunner
@@ -51,7 +50,19 @@ describe.each(Object.keys(servers))('the machine in Lua on %s', (name) => {
       { numRuns: 500 },
     )
     // A property over cases that never come up shows nothing.
-    for (const outcome of ['accepted', 'rejected', 'replay', 'conflict', 'expired', 'refund', 'facts']) {
+    for (const outcome of [
+      'accepted',
+      'rejected',
+      'replay',
+      'conflict',
+      'expired',
+      'refund',
+      'facts',
+      'session',
+      'tick that charges',
+      'tick that extends',
+      'end beyond the hold',
+    ]) {
       expect(outcomes.get(outcome) ?? 0, outcome).toBeGreaterThan(0)
     }
   })
@@ -90,7 +101,7 @@ async function compare(
     // A batch is decided at one time; what its refunds know is what was there before it.
     const commands = part.map(({ command }) => {
       if (command.kind !== 'refund') return command
-      const charges = oracle.journal.filter(({ kind }) => kind === 'debit' || kind === 'capture' || kind === 'settle')
+      const charges = oracle.journal.filter(({ kind }) => CHARGES.includes(kind))
       const of = charges[command.of % Math.max(1, charges.length)]?.seq ?? command.of
       // Now and then the charge was not in the journal yet when the caller looked for it.
       const read = command.amount % 5 === 0 ? null : oracle.facts(of)
@@ -128,6 +139,7 @@ async function compare(
     const decided = oracle.journal.slice(before)
     expect(run.entries).toEqual(decided)
     if (decided.some((entry) => entry.kind === 'expire')) outcomes.set('expired', 1)
+    for (const entry of decided) noteSession(entry, outcomes)
     known = oracle.state.seq
     oracle.check()
   }
@@ -135,6 +147,13 @@ async function compare(
   const { core } = await sequencer.look(place, 0, 'test', 0)
   const { holds, base, refundedByEntry, closedHolds, ...expectedCore } = oracle.state
   expect(core).toMatchObject({ ...expectedCore, open: holds.size })
+}
+
+function noteSession({ kind, params, amount, availableDelta }: Entry, outcomes: Map<string, number>): void {
+  if (params.startsWith('meter')) outcomes.set('session', 1)
+  if (kind === 'tick' && amount > 0) outcomes.set('tick that charges', 1)
+  if (kind === 'tick' && availableDelta < 0) outcomes.set('tick that extends', 1)
+  if (params.startsWith('end') && availableDelta < 0) outcomes.set('end beyond the hold', 1)
 }
 
 function placeOf(id: string): Place {

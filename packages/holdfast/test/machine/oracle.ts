@@ -42,7 +42,7 @@ export class Oracle {
   /** What the journal says about a charge, as the engine would read it. */
   facts(of: number): { charge: number; hold: string; facts: RefundFacts } | null {
     const charged = this.journal[of - 1]
-    if (!charged || !['debit', 'capture', 'settle'].includes(charged.kind)) return null
+    if (!charged || !['debit', 'capture', 'tick', 'settle'].includes(charged.kind)) return null
     const about = charged.hold === '' ? [] : this.journal.filter((entry) => entry.hold === charged.hold)
     const closed = about.find((entry) => ['settle', 'release', 'expire'].includes(entry.kind))
     return {
