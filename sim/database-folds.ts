@@ -3,7 +3,7 @@ import type { Charge, WalletRow } from '../packages/holdfast/src/journal/index.j
 import type { Entry, HoldState } from '../packages/holdfast/src/machine/index.js'
 
 const CHARGES = new Set(['debit', 'capture', 'tick', 'settle'])
-const CLOSES_HOLD = new Set(['settle', 'release', 'expire'])
+export const CLOSES_HOLD = new Set(['settle', 'release', 'expire'])
 
 type Writable<T> = { -readonly [Key in keyof T]: T[Key] }
 

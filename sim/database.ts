@@ -21,7 +21,7 @@ import {
   type WalletRow,
 } from '../packages/holdfast/src/journal/index.js'
 import type { Entry } from '../packages/holdfast/src/machine/index.js'
-import { asRead, type Checkpoint, chargeOf, type Kept, openHolds } from './database-folds.js'
+import { asRead, type Checkpoint, CLOSES_HOLD, chargeOf, type Kept, openHolds } from './database-folds.js'
 
 const EPOCHS_A_TIMELINE = 1_000_000_000
 
@@ -186,6 +186,12 @@ export class SimDatabase {
       const entry = wallet?.entries[(wallet.seqByKey.get(key) ?? 0) - 1]
       return entry ? asRead(entry) : null
     })
+  }
+
+  holdEntry(ref: string, hold: string): Entry | null {
+    const about = this.#wallets.get(ref)?.entries.filter((entry) => entry.hold === hold) ?? []
+    const entry = about.find(({ kind }) => CLOSES_HOLD.has(kind)) ?? about.at(-1)
+    return entry ? asRead(entry) : null
   }
 
   charge(ref: string, seq: number): Charge | null {

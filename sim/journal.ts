@@ -148,6 +148,10 @@ export class SimJournal implements Journal {
     return this.#statement('find', false, () => this.#database.find(wanted))
   }
 
+  holdEntry(ref: string, hold: string): Promise<Entry | null> {
+    return this.#statement('holdEntry', false, () => this.#database.holdEntry(ref, hold))
+  }
+
   charge(ref: string, seq: number): Promise<Charge | null> {
     return this.#statement('charge', false, () => this.#database.charge(ref, seq))
   }

@@ -30,8 +30,27 @@ export interface Tenant {
   readonly durability: Durability
 }
 
+/** `key`: one of the engine's own, where the caller gives none. */
 type Asked = Pick<Command, 'kind'> &
-  Partial<Pick<Command, 'hold' | 'amount' | 'ttlMs' | 'beyond' | 'of' | 'charge' | 'facts'>>
+  Partial<Pick<Command, 'key' | 'hold' | 'amount' | 'ttlMs' | 'beyond' | 'of' | 'charge' | 'facts' | 'meter'>>
+
+/** What every operation may be told, checked. */
+export function checkOptions(given: unknown, durability: Durability) {
+  const options = check.options('options', given)
+  const chosen =
+    options.durability === undefined
+      ? durability
+      : check.oneOf('durability', options.durability, ['ledger', 'memory'] as const)
+  return {
+    key: options.key,
+    metadata: check.metadata(options.metadata),
+    counter: options.counter === undefined ? undefined : check.text('counter', options.counter),
+    memory: chosen === 'memory',
+    timeoutMs: check.timeoutMs(options.timeout),
+    signal: check.signal(options.signal),
+    retry: options.retry === true,
+  }
+}
 
 /** Checks what is common to all operations, and hands the command to the engine. Throws at once where something is wrong. */
 export function perform(
@@ -40,26 +59,18 @@ export function perform(
   asked: Asked,
   given: unknown,
 ): Promise<Outcome> {
-  const options = check.options('options', given)
-  const chosen =
-    options.durability === undefined
-      ? durability
-      : check.oneOf('durability', options.durability, ['ledger', 'memory'] as const)
+  const options = checkOptions(given, durability)
   const full = command({
     kind: asked.kind,
-    key: check.key(options.key),
+    key: asked.key ?? check.key(options.key),
     hold: asked.hold,
     amount: asked.amount,
     ttlMs: asked.ttlMs,
     beyond: asked.beyond,
     of: asked.of,
-    metadata: check.metadata(options.metadata),
-    counter: options.counter === undefined ? undefined : check.text('counter', options.counter),
+    meter: asked.meter,
+    metadata: options.metadata,
+    counter: options.counter,
   })
-  return engine.submit(keys.of(walletId), full, {
-    memory: chosen === 'memory',
-    timeoutMs: check.timeoutMs(options.timeout),
-    signal: check.signal(options.signal),
-    retry: options.retry === true,
-  })
+  return engine.submit(keys.of(walletId), full, options)
 }

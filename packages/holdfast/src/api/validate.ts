@@ -114,7 +114,7 @@ export function invalid(name: string, expected: string, got: string): HoldfastEr
 }
 
 /** Numbers and kinds, never the text itself: it may be personal. */
-function show(value: unknown): string {
+export function show(value: unknown): string {
   if (typeof value === 'number' || typeof value === 'boolean' || typeof value === 'bigint') return String(value)
   if (typeof value === 'string') return `a string of ${value.length} characters`
   if (value === null) return 'null'

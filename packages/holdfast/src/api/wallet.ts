@@ -1,10 +1,12 @@
 import { HoldfastError } from '../errors/index.js'
 import type { WalletRow } from '../journal/index.js'
-import { genesisHash, type WalletStatus } from '../machine/index.js'
+import { genesisHash, type Entry as MachineEntry, type WalletStatus } from '../machine/index.js'
 import type { CoreState } from '../sequencer/index.js'
 import { Hold, HoldRef } from './hold.js'
 import { type Entry, entryOf, holdFactsOf, type Receipt, receiptOf } from './receipt.js'
+import { Session, SessionRef } from './session.js'
 import { type OperationOptions, perform, type Tenant } from './tenant.js'
+import { type MeterOptions, meterOf } from './terms.js'
 import * as check from './validate.js'
 
 const ENTRIES_MAX = 1_000
@@ -108,7 +110,27 @@ export class Wallet {
     return new HoldRef(this.#tenant, this.id, check.text('hold id', id))
   }
 
-  /** Gives back a debit, capture or settle: partly, repeatedly, never more than it was. Always durable before it is acknowledged. */
+  /**
+   * Begins a metered session: a call by the minute, a stream by the token. Sets the first stretch aside, or what there is. Its id is the
+   * key.
+   */
+  async meter(options: MeterOptions): Promise<Session> {
+    const meter = meterOf(options)
+    const outcome = await perform(this.#tenant, this.id, { kind: 'meter', meter }, options)
+    return new Session(
+      this.#tenant,
+      this.id,
+      { terms: meter, entry: outcome.entry as MachineEntry },
+      receiptOf(outcome),
+    )
+  }
+
+  /** A metered session by its id, without I/O. */
+  sessionRef(id: string): SessionRef {
+    return new SessionRef(this.#tenant, this.id, check.text('session id', id))
+  }
+
+  /** Gives back a debit, capture, tick or settle: partly, repeatedly, never more than it was. Always durable before it is acknowledged. */
   async refund(seq: number, amount: number, options: OperationOptions): Promise<Receipt> {
     const of = check.integer('seq', seq, 1, Number.MAX_SAFE_INTEGER)
     const refund = { kind: 'refund' as const, of, amount: check.amount('amount', amount, 1) }

@@ -67,7 +67,7 @@ export const ERRORS = {
     status: 404,
     retryable: false,
     meaning: 'The wallet has no entry with this seq, or none that can be refunded.',
-    action: 'Name the seq of a debit, capture or settle of this wallet.',
+    action: 'Name the seq of a debit, capture, tick or settle of this wallet.',
   },
   route_not_found: {
     status: 404,

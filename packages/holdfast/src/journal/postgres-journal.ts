@@ -215,6 +215,11 @@ export class PostgresJournal implements Journal {
     return found
   }
 
+  async holdEntry(ref: string, hold: string): Promise<Entry | null> {
+    const [row] = await this.#postgres.query<EntryRow & { prev_hex: string }>('holdEntry', [ref, hold])
+    return row ? readEntry(row, row.prev_hex) : null
+  }
+
   async charge(ref: string, seq: number): Promise<Charge | null> {
     const [row] = await this.#postgres.query<{
       epoch: string

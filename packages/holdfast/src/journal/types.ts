@@ -109,6 +109,8 @@ export interface Journal {
   takeOver(ref: string): Promise<Snapshot | 'memory' | null>
   /** Entries by key; null where there is none. */
   find(wanted: readonly { ref: string; key: string }[]): Promise<(Entry | null)[]>
+  /** How a hold stands: the entry that closed it, or else the last one about it. Null: there never was such a hold. */
+  holdEntry(ref: string, hold: string): Promise<Entry | null>
   /** What is known of a charge; null when the wallet has no such entry, or it charged nothing. */
   charge(ref: string, seq: number): Promise<Charge | null>
   /** Wallets that may have a hold that is due. */

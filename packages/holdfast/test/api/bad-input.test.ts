@@ -28,6 +28,10 @@ const NOT_INTEGERS: [string, unknown][] = [
 ]
 const NOT_POSITIVE: [string, unknown][] = [...NOT_INTEGERS, ['zero', 0], ['minus zero', -0]]
 
+const GIVEN_NOT_POSITIVE = NOT_POSITIVE.filter(([, value]) => value !== undefined)
+
+const NO_CHUNKS = (async function* () {})()
+
 const NOT_TEXT: [string, unknown][] = [
   ['empty', ''],
   ['too long', 'x'.repeat(256)],
@@ -54,6 +58,9 @@ type Case = [operation: string, code: ErrorCode, calls: Call, values: [string, u
 const key = 'fresh'
 const ttl = 60_000
 const held = (wallet: Wallet) => wallet.holdRef('hold')
+const metered = (wallet: Wallet) => wallet.sessionRef('session')
+const time = { by: 'time', rate: 5, per: 1_000, reserve: 10_000, key } as const
+const units = { by: 'units', rate: 5, reserve: 10, key } as const
 
 /** Every operation, with good options around what is bad. */
 const OPERATIONS: Record<string, (wallet: Wallet, options: object) => Promise<unknown>> = {
@@ -69,6 +76,13 @@ const OPERATIONS: Record<string, (wallet: Wallet, options: object) => Promise<un
   unfreeze: (wallet, options) => wallet.unfreeze(options as never),
   setCreditLimit: (wallet, options) => wallet.setCreditLimit(5, options as never),
   close: (wallet, options) => wallet.close(options as never),
+  meter: (wallet, options) => wallet.meter({ ...units, key: undefined, ...options } as never),
+}
+
+/** Those that make their key themselves. */
+const KEYLESS: typeof OPERATIONS = {
+  tick: (wallet, options) => metered(wallet).tick({ total: 1, ...options }),
+  end: (wallet, options) => metered(wallet).end({ total: 1, ...options }),
 }
 
 const NOT_OPTIONS: [string, unknown][] = [
@@ -90,6 +104,152 @@ const CASES: Case[] = [
   ['close with options', 'invalid_argument', (wallet, bad) => wallet.close(bad), NOT_OPTIONS],
   ['open with options', 'invalid_argument', (wallet, bad) => wallet.open(bad), NOT_OPTIONS],
   ['get with options', 'invalid_argument', (wallet, bad) => wallet.get(bad), NOT_OPTIONS],
+  ['meter with options', 'invalid_argument', (wallet, bad) => wallet.meter(bad), NOT_OPTIONS],
+  ['tick with options', 'invalid_argument', (wallet, bad) => metered(wallet).tick(bad), NOT_OPTIONS],
+  ['end with options', 'invalid_argument', (wallet, bad) => metered(wallet).end(bad), NOT_OPTIONS],
+  [
+    'stream with options',
+    'invalid_argument',
+    async (wallet, bad) => metered(wallet).stream(NO_CHUNKS, bad),
+    NOT_OPTIONS,
+  ],
+  [
+    'stream of',
+    'invalid_argument',
+    async (wallet, bad) => metered(wallet).stream(bad),
+    [
+      ['a string', PERSONAL],
+      ['an array', [1]],
+      ['nothing', undefined],
+    ],
+  ],
+  [
+    'stream in units',
+    'invalid_argument',
+    async (wallet, units) => metered(wallet).stream(NO_CHUNKS, { units }),
+    [
+      ['a number', 1],
+      ['text', PERSONAL],
+    ],
+  ],
+  [
+    'stream with ticks every',
+    'invalid_argument',
+    async (wallet, every) => metered(wallet).stream(NO_CHUNKS, { every }),
+    GIVEN_NOT_POSITIVE,
+  ],
+  [
+    'stream with signal',
+    'invalid_argument',
+    async (wallet, signal) => metered(wallet).stream(NO_CHUNKS, { signal }),
+    [['text', PERSONAL]],
+  ],
+  [
+    'a session id',
+    'invalid_argument',
+    async (wallet, bad) => wallet.sessionRef(bad),
+    [...NOT_TEXT, ['none', undefined]],
+  ],
+  [
+    'meter by',
+    'invalid_argument',
+    (wallet, by) => wallet.meter({ ...time, by }),
+    [
+      ['text', PERSONAL],
+      ['nothing', undefined],
+    ],
+  ],
+  ['meter with rate', 'invalid_amount', (wallet, rate) => wallet.meter({ ...time, rate }), NOT_POSITIVE],
+  [
+    'meter with per',
+    'invalid_argument',
+    (wallet, per) => wallet.meter({ ...time, per }),
+    [...NOT_POSITIVE, ['too long', TTL_MAX + 1]],
+  ],
+  [
+    'meter with rate times per',
+    'invalid_amount',
+    (wallet, rate) => wallet.meter({ ...time, rate }),
+    [['too much', 2 ** 50]],
+  ],
+  [
+    'meter by time with reserve',
+    'invalid_argument',
+    (wallet, reserve) => wallet.meter({ ...time, reserve }),
+    [...NOT_POSITIVE, ['too long', TTL_MAX + 1]],
+  ],
+  [
+    'meter by time with reserve',
+    'invalid_amount',
+    (wallet, reserve) => wallet.meter({ ...time, rate: 2 ** 43, reserve }),
+    [['too much', 10_000_000]],
+  ],
+  [
+    'meter by units with reserve',
+    'invalid_argument',
+    (wallet, reserve) => wallet.meter({ ...units, reserve }),
+    NOT_POSITIVE,
+  ],
+  [
+    'meter by units with reserve',
+    'invalid_amount',
+    (wallet, reserve) => wallet.meter({ ...units, reserve }),
+    [['too much', 2 ** 52]],
+  ],
+  [
+    'meter by units with per',
+    'invalid_argument',
+    (wallet, per) => wallet.meter({ ...units, per } as never),
+    [
+      ['one', 1],
+      ['null', null],
+    ],
+  ],
+  [
+    'meter by units with rounding',
+    'invalid_argument',
+    (wallet, rounding) => wallet.meter({ ...units, rounding } as never),
+    [['one', 'started']],
+  ],
+  [
+    'meter with rounding',
+    'invalid_argument',
+    (wallet, rounding) => wallet.meter({ ...time, rounding }),
+    [
+      ['text', PERSONAL],
+      ['null', null],
+    ],
+  ],
+  [
+    'meter with minimum',
+    'invalid_amount',
+    (wallet, minimum) => wallet.meter({ ...units, minimum }),
+    GIVEN_NOT_POSITIVE,
+  ],
+  [
+    'meter with heartbeat',
+    'invalid_argument',
+    (wallet, heartbeat) => wallet.meter({ ...units, heartbeat }),
+    [...GIVEN_NOT_POSITIVE, ['too long', TTL_MAX + 1]],
+  ],
+  [
+    'meter with share',
+    'invalid_argument',
+    (wallet, extendAt) => wallet.meter({ ...units, extendAt }),
+    [['more than all', 1.01], ['too fine', 0.805], ...GIVEN_NOT_POSITIVE.filter(([, value]) => value !== null)],
+  ],
+  [
+    'tick',
+    'invalid_amount',
+    (wallet, total) => metered(wallet).tick({ total }),
+    NOT_INTEGERS.filter(([, value]) => value !== undefined),
+  ],
+  [
+    'end',
+    'invalid_amount',
+    (wallet, total) => metered(wallet).end({ total }),
+    NOT_INTEGERS.filter(([, value]) => value !== undefined),
+  ],
   ['credit', 'invalid_amount', (wallet, bad) => wallet.credit(bad, { key }), NOT_POSITIVE],
   ['debit', 'invalid_amount', (wallet, bad) => wallet.debit(bad, { key }), NOT_POSITIVE],
   ['hold', 'invalid_amount', (wallet, bad) => wallet.hold(bad, { key, ttl }), NOT_POSITIVE],
@@ -178,6 +338,8 @@ const CASES: Case[] = [
         ['undefined', { key: undefined }],
       ],
     ],
+  ]),
+  ...Object.entries({ ...OPERATIONS, ...KEYLESS }).flatMap(([name, call]): Case[] => [
     [`${name} with counter`, 'invalid_argument', (wallet, counter) => call(wallet, { key, counter }), NOT_TEXT],
     [
       `${name} with metadata`,
@@ -238,10 +400,11 @@ describe('bad input', () => {
     let dump: Dump
 
     beforeAll(async () => {
-      wallet = await path.wallet(100)
+      wallet = await path.wallet(200)
       await wallet.hold(50, { key: 'hold', ttl: 3_600_000 })
       await wallet.debit(10, { key: 'debit' })
       await wallet.debit(1, { key: 'last' })
+      await wallet.meter({ ...units, key: 'session', heartbeat: 3_600_000 })
       dump = new Dump(path)
     })
     afterAll(() => dump.close())

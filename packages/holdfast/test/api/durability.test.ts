@@ -68,6 +68,22 @@ describe('durability memory', () => {
     expect(await wallet.get()).toMatchObject({ available: 70, seq: 3 })
   })
 
+  it('lets another process go on with a session that is not in the journal yet', async () => {
+    const wallet = await memoryWallet()
+    const other = await Holdfast.connect({ redis: redisUrl, postgres: database, engine: { sweepEveryMs: 600_000 } })
+    proxy.hold()
+    await wallet.meter({ by: 'units', rate: 1, reserve: 50, key: 'chat', durability: 'memory' })
+    const session = other.wallet(wallet.id).sessionRef('chat')
+    expect(await session.tick({ total: 41 })).toMatchObject({
+      charged: 41,
+      reserved: 100,
+      receipt: { durability: 'ledger' },
+    })
+    proxy.behave()
+    expect(await session.end({ total: 60 })).toMatchObject({ charged: 60, receipt: { available: 40, reserved: 0 } })
+    await other.close()
+  })
+
   it('waits with a "no" that rests on what is only in memory', async () => {
     const wallet = await memoryWallet()
     proxy.hold()

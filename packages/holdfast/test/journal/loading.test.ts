@@ -1,11 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Journal, Snapshot } from '../../src/journal/index.js'
 import { genesisHash, type WalletState } from '../../src/machine/index.js'
-import { append, load, newRef, newWallet, SUBJECTS, type Subject, verdictsOf, Writer } from './journals.js'
+import { append, kept, load, newRef, newWallet, SUBJECTS, type Subject, verdictsOf, Writer } from './journals.js'
 
 const TIMELINE = 1_000_000_000
 /** Later than any clock: the time of a wallet only moves forward. */
 const START = 5_000_000_000_000
+const NO_FACTS = { refunded: 0, holdClosed: true, hold: { charged: 10, refunded: 0 } }
 
 describe.each(Object.keys(SUBJECTS))('loading a wallet from the journal of %s', (name) => {
   let subject: Subject
@@ -83,6 +84,26 @@ describe.each(Object.keys(SUBJECTS))('loading a wallet from the journal of %s', 
       expiresAt: wallet.now + 60_000,
       refunded: 0,
     })
+  })
+
+  test('a hold stands as its last entry says, or as the one that closed it', async () => {
+    const wallet = await newWallet(journal)
+    const credit = wallet.credit('c', 100)
+    const first = wallet.hold('h', 30)
+    await append(journal, wallet.file(credit, first))
+    expect(await journal.holdEntry(wallet.ref, 'h')).toEqual(kept(first))
+    const capture = wallet.make({ kind: 'capture', key: 'p', hold: 'h', amount: 10 })
+    const other = wallet.hold('i', 5)
+    await append(journal, wallet.file(capture, other))
+    expect(await journal.holdEntry(wallet.ref, 'h')).toEqual(kept(capture))
+    const release = wallet.make({ kind: 'release', key: 'r', hold: 'h' })
+    const charge = { charge: 10, hold: 'h', facts: { ...NO_FACTS, epoch: wallet.state.epoch, seq: wallet.state.seq } }
+    const refund = wallet.make({ kind: 'refund', key: 'b', of: capture.seq, amount: 1, ...charge })
+    await append(journal, wallet.file(release, refund))
+    expect(await journal.holdEntry(wallet.ref, 'h')).toEqual(kept(release))
+    expect(await journal.holdEntry(wallet.ref, 'i')).toEqual(kept(other))
+    for (const none of ['c', 'p', 'nothing']) expect(await journal.holdEntry(wallet.ref, none)).toBeNull()
+    expect(await journal.holdEntry(newRef(), 'h')).toBeNull()
   })
 
   test('a take-over raises an epoch of Redis and joins one of its own', async () => {

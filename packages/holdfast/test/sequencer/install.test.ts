@@ -83,3 +83,44 @@ it('decides what was acknowledged from memory at the time it was acknowledged', 
     { entries: [{ kind: 'capture' }, { kind: 'expire', at: expiresAt + 1, amount: 6 }] },
   ])
 })
+
+it('decides a session again that was acknowledged from memory: its beginning, its ticks and its end', async () => {
+  const place = keys.place(keys.ref('metered'))
+  const now = Date.now()
+  const state = { ...emptyState('0'.repeat(40)), available: 1_000 }
+  const installation = { place, memory: true, deadline: now + 60_000, committedKeys: [] }
+  await sequencer.install('test', { ...installation, state, clock: now })
+  const terms = {
+    counting: 'units' as const,
+    rate: 3,
+    perMs: 0,
+    stretch: 300,
+    extendAtPercent: 80,
+    heartbeatMs: 60_000,
+  }
+  const hold = 'chat'
+  const commands = [
+    command({ kind: 'meter', key: hold, meter: { ...terms, measure: 3 } }),
+    command({ kind: 'tick', key: '~tick:chat:1', hold, meter: { ...terms, measure: 81 } }),
+    command({ kind: 'end', key: '~end:chat', hold, meter: { ...terms, measure: 90 } }),
+  ]
+  await sequencer.decide({
+    wallets: [{ place, epochMin: 0, epoch: 0, acked: 0, known: 0 }],
+    commands: commands.map((one) => ({ wallet: 0, command: one, deadline: now + 60_000, memory: true })),
+  })
+  const before = await sequencer.look(place, 0, 'test', 0)
+  expect(before.core).toMatchObject({ available: 730, reserved: 0, open: 0 })
+
+  // Less money than before: it is decided on what there is now, as far as that goes.
+  const poorer = { ...state, epoch: state.epoch + 1, available: 400 }
+  const reply = await sequencer.install('test', { ...installation, state: poorer, clock: now })
+  expect(reply).toEqual({ type: 'installed', lost: [] })
+  const { core, pending } = await sequencer.look(place, 0, 'test', 0)
+  expect(core).toMatchObject({ available: 130, reserved: 0, open: 0 })
+  expect(pending.map(({ entry }) => [entry.kind, entry.holdAmount, entry.holdCaptured])).toEqual([
+    ['hold', 300, 0],
+    ['tick', 400, 243],
+    ['settle', 400, 270],
+  ])
+  expect(pending.map(({ entry }) => entry.params)).toEqual(before.pending.map(({ entry }) => entry.params))
+})
