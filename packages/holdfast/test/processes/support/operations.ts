@@ -1,4 +1,8 @@
 /** What workers do and tell: shared by the worker, which is a process of its own, and the test that judges it. */
+import type { UnitTerms as MeterByUnits } from '../../../src/index.js'
+
+export type UnitTerms = Omit<MeterByUnits, 'key'>
+
 export type Kind = 'credit' | 'debit' | 'hold' | 'capture' | 'extend' | 'settle' | 'release' | 'refund'
 
 export interface Operation {
@@ -29,6 +33,8 @@ export type Told =
   | { readonly type: 'ready' | 'done' | 'closed' }
   | { readonly type: 'begin'; readonly operation: Operation }
   | { readonly type: 'end'; readonly operation: Operation; readonly outcome: Outcome }
+  /** A session: as many units are about to be delivered, or told of. */
+  | { readonly type: 'units'; readonly total: number }
 
 export type Order =
   | {
@@ -41,6 +47,10 @@ export type Order =
       readonly others: readonly string[]
     }
   | { readonly type: 'one'; readonly operation: Operation; readonly durability?: 'memory' }
+  /** Begins a metered session and delivers a unit a millisecond. */
+  | { readonly type: 'stream'; readonly wallet: string; readonly key: string; readonly terms: UnitTerms }
+  /** Tells a metered session of these totals, one after the other. */
+  | { readonly type: 'ticks'; readonly wallet: string; readonly session: string; readonly totals: readonly number[] }
   | { readonly type: 'close' }
 
 export function operation(given: Pick<Operation, 'wallet' | 'kind' | 'key'> & Partial<Operation>): Operation {

@@ -121,10 +121,39 @@ async function random(order: Extract<Order, { type: 'random' }>): Promise<void> 
   await Promise.all(Array.from({ length: order.callers }, caller))
 }
 
+async function* units() {
+  for (let total = 1; ; total += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 1))
+    await tell({ type: 'units', total })
+    yield total
+  }
+}
+
+async function stream({ wallet, key, terms }: Extract<Order, { type: 'stream' }>): Promise<void> {
+  const session = await hf.wallet(wallet).meter({ ...terms, key })
+  for await (const total of session.stream(units(), { every: 1 })) if (total === 100_000) return
+}
+
+async function ticks({ wallet, session, totals }: Extract<Order, { type: 'ticks' }>): Promise<void> {
+  const metered = hf.wallet(wallet).sessionRef(session)
+  for (const total of totals) {
+    await tell({ type: 'units', total })
+    // One that got no answer is made good by the next.
+    await metered.tick({ total }).catch((error: unknown) => {
+      if (!HoldfastError.is(error) || !error.retryable) throw error
+    })
+  }
+}
+
 process.on('message', (order: Order) => {
   const work = async () => {
     if (order.type === 'random') {
       await random(order)
+      await tell({ type: 'done' })
+    } else if (order.type === 'stream') {
+      await stream(order)
+    } else if (order.type === 'ticks') {
+      await ticks(order)
       await tell({ type: 'done' })
     } else if (order.type === 'one') {
       await attempt(order.operation, order.durability ? { durability: order.durability } : {})

@@ -22,6 +22,8 @@ export interface Seen {
 export interface Worker {
   readonly name: string
   readonly pid: number
+  /** The last total of units that it said, before it delivered or told of them. */
+  readonly units: number
   order(order: Order): void
   /** Resolves when the worker says so, or has said so before. */
   told(type: Told['type']): Promise<void>
@@ -77,8 +79,10 @@ export class Workers {
       if (code !== 0 && signal !== 'SIGKILL') this.#crashes.push(`${name} ended with ${code ?? signal}: ${stderr}`)
     })
     const said = new Set<Told['type']>()
+    let units = 0
     child.on('message', (told: Told) => {
       said.add(told.type)
+      if (told.type === 'units') units = told.total
       this.#note(name, told)
     })
     const told = (type: Told['type']) =>
@@ -93,6 +97,9 @@ export class Workers {
     return {
       name,
       pid: child.pid as number,
+      get units() {
+        return units
+      },
       order: (order) => void child.send(order),
       told,
       async kill() {
