@@ -3,11 +3,13 @@ import { isStorable } from '../packages/holdfast/src/journal/index.js'
 import {
   apply,
   type Command,
+  type CommandKind,
   command,
   decide,
   type Entry,
   genesisHash,
   hashEntry,
+  readMeter,
   type WalletState,
 } from '../packages/holdfast/src/machine/index.js'
 import type { Operation } from './clients.js'
@@ -116,8 +118,9 @@ class WalletCheck {
 
   #commandOf(before: WalletState, entry: Entry): Command {
     const words = entry.params.split(' ')
-    const { kind, key, hold, of, counter, metadata } = entry
-    if (kind === 'expire') throw new Error('An expiry has no command')
+    const { key, hold, of, counter, metadata } = entry
+    const kind = words[0] as CommandKind
+    if (entry.kind === 'expire') throw new Error('An expiry has no command')
     const timed = kind === 'hold' || kind === 'extend'
     const asked = command({
       kind,
@@ -129,6 +132,7 @@ class WalletCheck {
       amount: kind === 'release' ? 0 : entry.amount,
       ttlMs: timed ? Number(words[2]) : 0,
       beyond: words[2] === 'available',
+      meter: readMeter(entry.params),
     })
     return kind === 'refund' ? { ...asked, ...this.#facts(before, of) } : asked
   }
@@ -174,15 +178,23 @@ class WalletCheck {
       return
     }
     if (heard.type === 'unknown') return
+    const another = asked.kind === 'end' && this.#isAnothers(operation, entry)
     if (heard.error.code === 'idempotency_conflict') {
-      this.#fault(`${asked.key} (${asked.params}) conflicts with itself: no key is used for two things here`)
+      if (another) return
+      this.#fault(`${asked.key} (${asked.params}) conflicts with itself`)
       return
     }
-    if (entry) {
+    if (entry && !another) {
       this.#fault(`${asked.key} (${asked.params}) was refused (${heard.error.code}) and is in the journal`)
       return
     }
     this.#checkRefusal(operation, heard.error, all)
+  }
+
+  /** Whoever ends a session does so under the same key: what stands there, or stood there before a replica lost it, may be another's. */
+  #isAnothers({ command: { params, metadata }, startedAt, ref }: Operation, entry: Entry | undefined): boolean {
+    if (startedAt <= (this.#circumstances.lostAt.get(ref) ?? 0)) return true
+    return entry !== undefined && (entry.params !== params || entry.metadata !== metadata)
   }
 
   /** Did it rest on an entry that nobody had acknowledged, and that did not come to pass? Then it may not fit any more. */

@@ -2,6 +2,7 @@ import type { Outcome } from '../packages/holdfast/src/engine/index.js'
 import { HoldfastError } from '../packages/holdfast/src/errors/index.js'
 import { type Command, type CommandKind, command } from '../packages/holdfast/src/machine/index.js'
 import { keys, type Process } from './process.js'
+import { Sessions } from './sessions.js'
 import type { World } from './world.js'
 
 /** A caller gives up a little after the engine must have: the margin by which Redis's clock may be set back. */
@@ -36,6 +37,13 @@ const KINDS: readonly [CommandKind, number][] = [
   ['close', 0.1],
 ]
 
+/** In some schedules only: they would be in the way of what the others bring about. */
+const KINDS_OF_SESSIONS: typeof KINDS = [
+  ['meter', 3],
+  ['tick', 12],
+  ['end', 2],
+]
+
 /** What Postgres can't store. Input is checked before the engine gets it; this stands for what a check lets through. */
 const UNSTORABLE = '"\0"'
 
@@ -54,6 +62,8 @@ export class Clients {
   /** Wallets that are emptied and closed halfway through. */
   readonly #leaving: ReadonlySet<string>
   readonly #unstorable: number
+  readonly #sessions: Sessions
+  readonly #kinds: readonly (readonly [CommandKind, number])[]
   #running = 0
 
   constructor(
@@ -64,6 +74,7 @@ export class Clients {
     processes: () => readonly Process[],
   ) {
     this.#world = world
+    this.#sessions = new Sessions(world)
     this.wallets = wallets
     this.#memoryWallets = memoryWallets
     this.#wanted = wanted
@@ -71,6 +82,7 @@ export class Clients {
     const { chance } = world
     this.#leaving = new Set(chance.happens(0.25) ? [chance.pick(wallets)] : [])
     this.#unstorable = chance.happens(0.2) ? 0.02 : 0
+    this.#kinds = chance.happens(0.4) ? [...KINDS, ...KINDS_OF_SESSIONS] : KINDS
     for (let n = 0; n < 6; n += 1) {
       this.#running += 1
       this.#later(() => this.#next())
@@ -150,11 +162,13 @@ export class Clients {
   }
 
   #remember(id: string, { command }: Operation, heard: Heard): void {
+    if (command.kind === 'tick' || command.kind === 'end') this.#sessions.hear(id, command, heard)
     if (heard.type !== 'yes') return
     const { entry } = heard.outcome
     const known = this.#available.get(id)
     if (entry && entry.seq > (known?.seq ?? 0)) this.#available.set(id, entry)
     if (command.kind === 'hold') this.#list(this.#holds, id).push(command.key)
+    if (command.kind === 'meter' && entry) this.#sessions.learn(id, command, entry)
     if (!entry || !['debit', 'capture', 'tick', 'settle'].includes(entry.kind)) return
     this.#list(this.#charges, id).push(entry.seq)
     if (heard.outcome.durability !== 'memory' || this.#world.chance.happens(0.7)) return
@@ -210,6 +224,11 @@ export class Clients {
       }
       case 'refund':
         return this.#refund(key, charges.length > 0 ? chance.pick(charges) : 1)
+      case 'meter':
+        return this.#sessions.begin(key)
+      case 'tick':
+      case 'end':
+        return this.#sessions.goOn(id, kind, key)
       case 'limit':
         return command({ kind, key, amount: chance.integer(0, 50) })
       case 'freeze':
@@ -222,8 +241,8 @@ export class Clients {
   }
 
   #kind(): CommandKind {
-    let at = this.#world.chance.next() * KINDS.reduce((sum, [, weight]) => sum + weight, 0)
-    for (const [kind, weight] of KINDS) {
+    let at = this.#world.chance.next() * this.#kinds.reduce((sum, [, weight]) => sum + weight, 0)
+    for (const [kind, weight] of this.#kinds) {
       at -= weight
       if (at < 0) return kind
     }

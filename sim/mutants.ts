@@ -16,6 +16,9 @@ export interface Mutant {
 const LUA = 'packages/holdfast/src/redis/scripts.generated.ts'
 const ENGINE = 'packages/holdfast/src/engine'
 const DATABASE = 'sim/database.ts'
+/** Both twins are patched alike: what makes the difference must be seen by what the checker knows of sessions, not by comparing them. */
+const DECIDE = 'packages/holdfast/src/machine/decide.ts'
+const METER = 'packages/holdfast/src/machine/meter.ts'
 
 /** Processes usually hand each other's entries on, so that gaps hardly come up. This alone must do no harm: see `HARMLESS`. */
 const OWN_ENTRIES_ONLY = [
@@ -292,6 +295,51 @@ export const MUTANTS: readonly Mutant[] = [
       },
     ],
     within: 300,
+  },
+  {
+    rule: 'an extension is counted once',
+    without: 'what a tick sets aside is in the hold twice, and comes back twice',
+    patches: [
+      { file: LUA, find: 'hold.left = hold.left + more - due', replace: 'hold.left = hold.left + 2 * more - due' },
+      { file: DECIDE, find: 'left: hold.left + more - charge,', replace: 'left: hold.left + 2 * more - charge,' },
+    ],
+    within: 50,
+  },
+  {
+    rule: 'ticks that cross the line together extend once',
+    without: 'each of them sets another stretch aside',
+    patches: [
+      {
+        file: LUA,
+        find: 'local more = math.min(wanted(meter, hold.amount, used) - hold.amount, spare)',
+        replace:
+          'local more = math.min(wanted(meter, meter.stretch, used) > meter.stretch and meter.stretch or 0, spare)',
+      },
+      {
+        file: METER,
+        find: 'const more = Math.min(wanted(meter, hold.amount, used) - hold.amount, spendable)',
+        replace:
+          'const more = Math.min(wanted(meter, meter.stretch, used) > meter.stretch ? meter.stretch : 0, spendable)',
+      },
+    ],
+    within: 50,
+  },
+  {
+    rule: 'a tick charges what was not charged before',
+    without: 'a repeated tick bills again',
+    patches: [
+      {
+        file: LUA,
+        find: 'local due = math.min(used - hold.captured, hold.left + more)',
+        replace: 'local due = math.min(used, hold.left + more)',
+      },
+      {
+        file: METER,
+        find: 'return { more, charge: Math.min(used - hold.captured, hold.left + more) }',
+        replace: 'return { more, charge: Math.min(used, hold.left + more) }',
+      },
+    ],
+    within: 50,
   },
   {
     rule: 'what was acknowledged from memory is decided again in the new life',

@@ -6,6 +6,7 @@ import { Faults } from './faults.js'
 import { Openings, openRequest } from './openings.js'
 import { keys, Process, type Weather } from './process.js'
 import { type Machines, Servers } from './servers.js'
+import { judgeSessions } from './sessions.js'
 import { World } from './world.js'
 
 export const OPERATIONS = 200
@@ -101,7 +102,13 @@ export async function simulate(seed: number, machines: Machines, traced = false)
     }),
   )
   let entries = 0
-  for (const wallet of database.wallets()) entries += wallet.entries.length
+  for (const wallet of database.wallets()) {
+    entries += wallet.entries.length
+    const ofWallet = clients.history.filter(({ ref }) => ref === wallet.row.ref)
+    const judged = judgeSessions(wallet.entries, ofWallet)
+    for (const problem of judged.problems) problems.push(`${wallet.row.id}: ${problem}`)
+    for (const what of judged.events) note(what, 1)
+  }
   return {
     seed,
     problems,

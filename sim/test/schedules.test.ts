@@ -51,6 +51,14 @@ const MUST_HAPPEN = [
   'told_wallet_frozen',
   'told_wallet_not_empty',
   'told_wallet_not_found',
+  'session_extended',
+  'session_charged',
+  'session_told_again',
+  'session_short',
+  'session_expired',
+  'session_ended',
+  'session_end_again',
+  'session_tick_late',
 ]
 
 let build: Build
