@@ -24,23 +24,26 @@ FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS k(wallet, key, n)
 JOIN entries e ON e.wallet = k.wallet AND e.key = k.key
 ORDER BY k.n`,
   fixShards: `UPDATE settings SET shards = coalesce(shards, $1) RETURNING shards`,
-  holdEntry: `-- How a hold stands: the entry that closed it, or else the last one about it. Read from where it was made on: as far as the hold lived,
--- not as far as the journal goes.
+  holdEntry: `-- How a hold stands: the entry that closed it, or else the last one about it. Sessions that were ended and holds that have expired are found
+-- by the key of that; others are read from where they were made on: as far as the hold lived, not as far as the journal goes.
 SELECT e.*, encode(e.hash, 'hex') AS hash_hex,
        encode(coalesce((SELECT p.hash FROM entries p WHERE p.wallet = e.wallet AND p.seq = e.seq - 1),
                        (SELECT w.genesis FROM wallets w WHERE w.ref = e.wallet)), 'hex') AS prev_hex
 FROM entries made
 LEFT JOIN LATERAL (
+  SELECT x.seq FROM entries x WHERE x.wallet = $1 AND x.key IN ('~end:' || $2, '~expire:' || $2)
+) keyed ON true
+LEFT JOIN LATERAL (
   SELECT x.seq FROM entries x
-  WHERE x.wallet = $1 AND x.seq > made.seq AND x.hold = $2 AND x.kind IN ('settle', 'release', 'expire')
+  WHERE keyed.seq IS NULL AND x.wallet = $1 AND x.seq > made.seq AND x.hold = $2 AND x.kind IN ('settle', 'release', 'expire')
   ORDER BY x.seq LIMIT 1
 ) closing ON true
 LEFT JOIN LATERAL (
   SELECT x.seq FROM entries x
-  WHERE closing.seq IS NULL AND x.wallet = $1 AND x.seq >= made.seq AND x.hold = $2
+  WHERE keyed.seq IS NULL AND closing.seq IS NULL AND x.wallet = $1 AND x.seq >= made.seq AND x.hold = $2
   ORDER BY x.seq DESC LIMIT 1
 ) last ON true
-JOIN entries e ON e.wallet = $1 AND e.seq = coalesce(closing.seq, last.seq)
+JOIN entries e ON e.wallet = $1 AND e.seq = coalesce(keyed.seq, closing.seq, last.seq)
 WHERE made.wallet = $1 AND made.key = $2 AND made.kind = 'hold'`,
   inspectRefused: `-- What the journal says about entries that were refused. A statement of its own, so that it sees who won the race.
 SELECT e.n::integer AS n, w.epoch, w.seq, w.epoch > t.floor AS current,

@@ -1,5 +1,7 @@
-import { expect, it } from 'vitest'
-import type { HoldfastError, SessionStream, Wallet } from '../../src/index.js'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { freshDatabase, freshRedis } from '../../../../test/servers.js'
+import { Holdfast, type HoldfastError, type SessionStream, type Wallet } from '../../src/index.js'
+import { type FaultyProxy, startProxy } from '../redis/support/proxy.js'
 import { onBothPaths, passes, refusal, until } from './support/paths.js'
 
 /** 3 a unit, ten units at a time. */
@@ -194,5 +196,58 @@ onBothPaths((path) => {
     expect(error.message).toBe('session: expected one by units, got one by time')
     expect(tokens.made).toBe(0)
     expect(await session.get()).toMatchObject({ ended: false })
+  })
+})
+
+describe('while Postgres does not answer', () => {
+  let proxy: FaultyProxy
+  let hf: Holdfast
+  let wallets = 0
+
+  beforeAll(async () => {
+    const database = await freshDatabase()
+    proxy = await startProxy(Number(new URL(database).port))
+    const postgres = Object.assign(new URL(database), { port: String(proxy.port) }).href
+    hf = await Holdfast.connect({ redis: await freshRedis(), postgres, engine: { sweepEveryMs: 600_000 } })
+  })
+  afterAll(async () => {
+    await hf.close()
+    await proxy.close()
+  })
+
+  async function open(): Promise<Wallet> {
+    wallets += 1
+    const wallet = hf.wallet(`wallet-${wallets}`)
+    await wallet.open({ currency: 'usd' })
+    await wallet.credit(1_000, { key: 'in' })
+    return wallet
+  }
+
+  it('goes on as far as it is paid for, and makes the ticks good that got no answer', async () => {
+    const wallet = await open()
+    const session = await wallet.meter({ ...TERMS, key: 'chat' })
+    const tokens = new Tokens(57, (n) => {
+      if (n === 3) proxy.hold()
+      // All that is reserved is delivered by now: from here on it waits for a tick.
+      if (n === 9) setTimeout(() => proxy.behave(), 300)
+    })
+    expect(await drain(session.stream(tokens, { timeout: 5_000 }))).toHaveLength(57)
+    expect(await session.get()).toMatchObject({ charged: 171, endedBy: 'end' })
+  })
+
+  it('tells of an end that did not come about, which can be repeated', async () => {
+    const wallet = await open()
+    const session = await wallet.meter({ ...TERMS, key: 'chat' })
+    const stream = session.stream(
+      new Tokens(6, (n) => {
+        if (n === 5) proxy.hold()
+      }),
+      { timeout: 200, every: 100 },
+    )
+    expect(await refusal(drain(stream))).toMatchObject({ code: 'timeout' })
+    expect(stream).toMatchObject({ delivered: 6, state: { ended: false } })
+    proxy.behave()
+    expect(await session.end({ total: stream.delivered })).toMatchObject({ charged: 18, endedBy: 'end' })
+    expect(await wallet.get()).toMatchObject({ available: 982, reserved: 0 })
   })
 })

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Journal, Snapshot } from '../../src/journal/index.js'
-import { genesisHash, type WalletState } from '../../src/machine/index.js'
+import { type Entry, genesisHash, type WalletState } from '../../src/machine/index.js'
 import { append, kept, load, newRef, newWallet, SUBJECTS, type Subject, verdictsOf, Writer } from './journals.js'
 
 const TIMELINE = 1_000_000_000
@@ -102,6 +102,10 @@ describe.each(Object.keys(SUBJECTS))('loading a wallet from the journal of %s', 
     await append(journal, wallet.file(release, refund))
     expect(await journal.holdEntry(wallet.ref, 'h')).toEqual(kept(release))
     expect(await journal.holdEntry(wallet.ref, 'i')).toEqual(kept(other))
+    wallet.now += 60_000
+    const [expire] = wallet.all({ kind: 'touch' }) as [Entry]
+    await append(journal, wallet.file(expire))
+    expect(await journal.holdEntry(wallet.ref, 'i')).toEqual(kept(expire))
     for (const none of ['c', 'p', 'nothing']) expect(await journal.holdEntry(wallet.ref, none)).toBeNull()
     expect(await journal.holdEntry(newRef(), 'h')).toBeNull()
   })
