@@ -49,6 +49,8 @@ export class SessionStream<T> implements AsyncIterable<T> {
   #covered = 0
   #ticking: Promise<void> | null = null
   #failure: unknown = null
+  /** Fires when nothing more is wanted of the source, also while it is silent. */
+  readonly #over = new AbortController()
 
   constructor(session: Metered, begun: () => Promise<Begun>, source: AsyncIterable<T>, options: StreamOptions<T>) {
     const { units = () => 1, every, signal, ...passedOn } = check.options('options', options) as StreamOptions<T>
@@ -76,21 +78,27 @@ export class SessionStream<T> implements AsyncIterable<T> {
     if (terms.counting !== 'units') throw check.invalid('session', 'one by units', 'one by time')
     this.#every ||= Math.max(1, Math.floor(terms.stretch / terms.rate / 10))
     this.#heartbeatMs = terms.heartbeatMs
-    const source = new Source(this.#source, this.#signal)
+    const source = new Source(this.#source, this.#over.signal)
+    const abort = (): void => this.#over.abort()
+    this.#signal?.addEventListener('abort', abort, { once: true })
     let failed = false
     try {
       for (;;) {
         await this.#afford()
         const next = await this.#alive(() => source.next())
-        if (next.done) return
-        this.delivered += check.amount('units', this.#units(next.value), 0)
-        if (this.delivered - this.#told >= this.#every) this.#tickBeside()
-        yield next.value
+        if (next === 'over') this.#goOn()
+        else if (next.done) return
+        else {
+          this.delivered += check.amount('units', this.#units(next.value), 0)
+          if (this.delivered - this.#told >= this.#every) this.#tickBeside()
+          yield next.value
+        }
       }
     } catch (error) {
       failed = true
       throw error
     } finally {
+      this.#signal?.removeEventListener('abort', abort)
       const finished = this.#finish(source)
       // What went wrong first is what is told; a session that could not be ended expires with what the ticks have charged.
       await (failed ? finished.catch(() => {}) : finished)
@@ -99,19 +107,22 @@ export class SessionStream<T> implements AsyncIterable<T> {
 
   /** Nothing is taken from the source that is not paid for: when all is used up, the next tick tells whether there is more. */
   async #afford(): Promise<void> {
+    this.#goOn()
+    if (this.delivered < this.#covered) return
+    await this.#ticking?.catch(() => {})
+    if (this.delivered >= this.#covered) await this.#tick()
+    this.#goOn()
+    if (this.delivered < this.#covered || !this.state?.final) return
+    const { charged, receipt } = this.state
+    const facts = { available: receipt.available, charged, delivered: this.delivered }
+    throw new HoldfastError('insufficient_funds', 'The money for this stream is used up', facts)
+  }
+
+  /** Throws when there is a reason not to. */
+  #goOn(): void {
     if (this.#signal?.aborted) throw new HoldfastError('aborted', 'The stream was aborted')
-    if (this.delivered >= this.#covered) {
-      await this.#ticking?.catch(() => {})
-      if (this.delivered >= this.#covered) await this.#tick()
-    }
     if (this.#failure) throw this.#failure
-    if (!this.state) return
-    const { ended, endedBy, final, charged, receipt } = this.state
-    if (ended) throw new HoldfastError(endedBy === 'expiry' ? 'hold_expired' : 'hold_closed')
-    if (final && this.delivered >= this.#covered) {
-      const facts = { available: receipt.available, charged, delivered: this.delivered }
-      throw new HoldfastError('insufficient_funds', 'The money for this stream is used up', facts)
-    }
+    if (this.state?.ended) throw new HoldfastError(this.state.endedBy === 'expiry' ? 'hold_expired' : 'hold_closed')
   }
 
   /** A source may be silent for long. (A consumer may be, too: but one that is gone must not keep the session alive.) */
@@ -129,7 +140,9 @@ export class SessionStream<T> implements AsyncIterable<T> {
   /** A tick that got no answer is no harm: the next one tells the total. */
   #tickBeside(): void {
     this.#tick().catch((error) => {
-      if (!(error instanceof HoldfastError) || !error.retryable) this.#failure = error
+      if (error instanceof HoldfastError && error.retryable) return
+      this.#failure = error
+      this.#over.abort()
     })
   }
 
@@ -147,6 +160,7 @@ export class SessionStream<T> implements AsyncIterable<T> {
     this.state = state
     this.#told = total
     this.#covered = total + (state.unitsLeft ?? 0)
+    if (state.ended) this.#over.abort()
   }
 
   async #finish(source: Source<T>): Promise<void> {
@@ -162,29 +176,30 @@ export class SessionStream<T> implements AsyncIterable<T> {
 /** The source of a stream, until it is done, fails or is told to stop. */
 class Source<T> {
   readonly #iterator: AsyncIterator<T>
-  readonly #signal: AbortSignal | undefined
+  readonly #over: AbortSignal
   #open = true
   #asked = false
 
-  constructor(source: AsyncIterable<T>, signal: AbortSignal | undefined) {
+  constructor(source: AsyncIterable<T>, over: AbortSignal) {
     this.#iterator = source[Symbol.asyncIterator]()
-    this.#signal = signal
+    this.#over = over
   }
 
-  next(): Promise<IteratorResult<T, unknown>> {
+  /** The next chunk, or that nobody wants it any more. */
+  next(): Promise<IteratorResult<T, unknown> | 'over'> {
     return new Promise((resolve, reject) => {
-      const abort = (): void => reject(new HoldfastError('aborted', 'The stream was aborted'))
-      this.#signal?.addEventListener('abort', abort, { once: true })
+      const leave = (): void => resolve('over')
+      this.#over.addEventListener('abort', leave, { once: true })
       this.#asked = true
       const answered = (open: boolean): void => {
-        this.#signal?.removeEventListener('abort', abort)
+        this.#over.removeEventListener('abort', leave)
         this.#asked = false
-        this.#open = open
+        this.#open &&= open
       }
       this.#iterator.next().then(
         (result) => {
           answered(!result.done)
-          resolve(result)
+          resolve(this.#over.aborted ? 'over' : result)
         },
         (error) => {
           answered(false)

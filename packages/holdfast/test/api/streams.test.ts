@@ -166,6 +166,18 @@ onBothPaths((path) => {
     expect(stream.state).toMatchObject({ endedBy: 'end' })
   })
 
+  it('stops when the session was ended elsewhere while the source is silent', async () => {
+    const wallet = await path.wallet(1_000)
+    const session = await wallet.meter({ ...TERMS, heartbeat: 300, key: 'chat' })
+    const silence = new Tokens(57, (n) => (n === 2 ? new Promise(() => {}) : undefined))
+    const stream = session.stream(silence)
+    const drained = refusal(drain(stream))
+    await until(() => stream.delivered === 2)
+    await session.end({ total: 2 })
+    expect(await drained).toMatchObject({ code: 'hold_closed' })
+    expect(stream.state).toMatchObject({ charged: 6, endedBy: 'end' })
+  })
+
   it('stops when the session has expired', async () => {
     const wallet = await path.wallet(1_000)
     const session = await wallet.meter({ ...TERMS, heartbeat: 200, key: 'chat' })
