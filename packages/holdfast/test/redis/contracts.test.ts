@@ -129,7 +129,8 @@ async function useEverything(on: StrictRunner): Promise<void> {
   await install(epoch, true)
   await decide({ kind: 'credit', key: 'c', amount: 1_000 }, { kind: 'hold', key: 'h', amount: 100, ttlMs: 1_000 })
   await decide({ kind: 'capture', key: 'p', hold: 'h', amount: 10 }, { kind: 'credit', key: 'c', amount: 1_000 })
-  await decide({ kind: 'refund', key: 'r', of: 3, charge: 10, amount: 1 })
+  const facts = { epoch, seq: 3, refunded: 0, holdClosed: false, hold: { charged: 0, refunded: 0 } }
+  await decide({ kind: 'refund', key: 'r', of: 3, charge: 10, amount: 1, facts })
   now += 5_000
   await decide({ kind: 'touch' })
   // More pending entries than there is room for at first.
