@@ -52,19 +52,12 @@ export class Confirmer {
 
   #conclude({ attempt, refusal }: Doubt, confirmation: Confirmation): void {
     if (confirmation.seen) return this.#finder.add(attempt, () => this.#context.again(attempt))
-    if (confirmation.stands) return this.#refuse(attempt, refusalError(refusal.code, refusal.facts, confirmation))
+    if (confirmation.stands)
+      return this.#context.refuse(attempt, refusalError(refusal.code, refusal.facts, confirmation))
     const { epoch } = refusal.rest
     attempt.lane.distrust(confirmation.epoch > epoch ? confirmation.epoch : epoch + 1)
     this.#context.telemetry.count?.('holdfast_recoveries_total', { what: 'unfounded' })
     this.#context.again(attempt)
-  }
-
-  /** Not while an earlier call of the same attempt may still be decided, and otherwise: then it is decided anew when that is over. */
-  #refuse(attempt: Attempt, error: HoldfastError): void {
-    const { clock } = this.#context
-    const waitMs = attempt.unansweredUntil - clock.now()
-    if (waitMs <= 0) attempt.refuse(error)
-    else clock.after(waitMs + 1, () => this.#context.route(attempt))
   }
 }
 

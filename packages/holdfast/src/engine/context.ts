@@ -1,3 +1,4 @@
+import type { HoldfastError } from '../errors/index.js'
 import type { Journal } from '../journal/index.js'
 import type { Place } from '../redis/index.js'
 import type { Sequencer } from '../sequencer/index.js'
@@ -93,6 +94,11 @@ export interface Context {
   route(attempt: Attempt): void
   /** Decides anew what did not come to pass: after a pause, and after a look into the journal. */
   again(attempt: Attempt): void
+  /**
+   * Tells a caller no, or to come again later. Not while an earlier call of the same attempt may still be decided, and otherwise: a caller who
+   * asks again elsewhere would be told no beside an open question. Then it is decided anew when that is over.
+   */
+  refuse(attempt: Attempt, error: HoldfastError): void
   /** A refund rests on what the journal knows of the charge: reads it, and decides then. */
   readCharge(attempt: Attempt): void
   /** Appends entries. */

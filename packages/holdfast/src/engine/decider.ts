@@ -67,7 +67,7 @@ export class Decider {
     for (const attempt of group.queue.splice(0, this.#context.options.decideBatchMax)) {
       if (attempt.settled) continue
       if (this.#context.postgres.open && !attempt.memory) {
-        attempt.refuse(new HoldfastError('unavailable', 'Postgres is away; nothing was decided'))
+        this.#context.refuse(attempt, new HoldfastError('unavailable', 'Postgres is away; nothing was decided'))
       } else {
         attempts.push(attempt)
       }
@@ -209,7 +209,10 @@ export class Decider {
         if (last && !this.#context.postgres.open) return void last.waiters.push({ attempt, next: { type: 'decide' } })
         if (isAcked(attempt.lane, { epoch: attempt.lane.epoch, seq: attempt.lane.known }))
           return this.#context.again(attempt)
-        return attempt.refuse(new HoldfastError('unavailable', 'Too many entries of this wallet wait for Postgres'))
+        return this.#context.refuse(
+          attempt,
+          new HoldfastError('unavailable', 'Too many entries of this wallet wait for Postgres'),
+        )
       }
       case 'error':
         telemetry.log?.('error', 'decide_error', { kind: attempt.command.kind, reason: answer.message })

@@ -102,6 +102,7 @@ export class Engine {
       },
       route: (attempt) => this.#route(attempt),
       again: (attempt) => this.#again(attempt),
+      refuse: (attempt, error) => this.#refuse(attempt, error),
       readCharge: (attempt) => void this.#readCharge(attempt),
       file: (items: readonly Item[]) => this.#appender.add(items),
       full: () => postgres.open || this.#appender.backlog >= options.backlogMax,
@@ -218,6 +219,13 @@ export class Engine {
     else clock.after(waitMs, look)
   }
 
+  #refuse(attempt: Attempt, error: HoldfastError): void {
+    const { clock } = this.#context
+    const waitMs = attempt.unansweredUntil - clock.now()
+    if (waitMs <= 0) attempt.refuse(error)
+    else clock.after(waitMs + 1, () => this.#route(attempt))
+  }
+
   /**
    * What a refund is measured against. Not in the journal may mean that there is no such wallet, that it is closed, or that the
    * charge was acknowledged from memory and is still on its way: the decision tells which, and brings what is pending.
@@ -229,7 +237,7 @@ export class Engine {
       const charge = await this.#context.journal.charge(lane.place.ref, command.of)
       if (charge) attempt.command = { ...command, ...charge }
       else if (pending) return this.#again(attempt)
-      else if (attempt.chargeMissing) return attempt.refuse(new HoldfastError('entry_not_found'))
+      else if (attempt.chargeMissing) return this.#refuse(attempt, new HoldfastError('entry_not_found'))
       attempt.chargeMissing = !charge
       this.#route(attempt)
     } catch {

@@ -112,7 +112,8 @@ export class Fallback {
   #turnAway(attempt: Attempt): void {
     if (!attempt.lane.memory) return attempt.refuse(new HoldfastError('wallet_not_found'))
     if (!this.#context.redisAt(attempt.lane.place).open) return this.#context.again(attempt)
-    attempt.refuse(
+    this.#context.refuse(
+      attempt,
       new HoldfastError('unavailable', 'Redis is away, and only Redis knows what it acknowledged from memory'),
     )
   }
@@ -123,7 +124,7 @@ export class Fallback {
     const { ref } = lane.place
     if (attempt.command.kind === 'refund') {
       const charge = await journal.charge(ref, attempt.command.of)
-      if (!charge) return attempt.refuse(new HoldfastError('entry_not_found'))
+      if (!charge) return this.#context.refuse(attempt, new HoldfastError('entry_not_found'))
       attempt.command = { ...attempt.command, ...charge }
     }
     const serverNow = Math.floor(this.#context.postgresNow())
