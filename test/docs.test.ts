@@ -166,7 +166,11 @@ describe('the samples', () => {
   afterAll(() => rmSync(FOLDER, { recursive: true, force: true }))
 
   it('stand on the pages that a newcomer reads', () => {
-    expect(samples.map(({ path }) => path)).toEqual(['README.md', 'docs/guides/getting-started.md'])
+    expect(samples.map(({ path }) => path)).toEqual([
+      'README.md',
+      'docs/guides/getting-started.md',
+      'docs/guides/transfers.md',
+    ])
     for (const { prints } of samples) expect(prints.length).toBeGreaterThan(0)
   })
 

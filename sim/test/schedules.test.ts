@@ -51,6 +51,11 @@ const MUST_HAPPEN = [
   'told_wallet_frozen',
   'told_wallet_not_empty',
   'told_wallet_not_found',
+  'transfer_yes',
+  'transfer_finished',
+  'transfer_undone',
+  'transfer_dropped',
+  'transfer_voided',
 ]
 
 let build: Build

@@ -21,7 +21,7 @@ return names
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: '5eff2c01119a7d38c7c25eb462650a5965dc2708',
+  sha1: '906ae3e7ac0b22f677f5b33d1de3e5aac60a6964',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -567,7 +567,7 @@ elseif kind == 'debit' then
 return spend(w, { kind = kind, amount = amount, available = 0 - amount, reserved = 0 })
 elseif kind == 'refund' then
 return refund(w, c)
-elseif kind == 'freeze' or kind == 'unfreeze' then
+elseif kind == 'freeze' or kind == 'unfreeze' or kind == 'void' then
 return { kind = kind, amount = 0, available = 0, reserved = 0 }
 elseif kind == 'limit' then
 if w.available < -amount then
@@ -671,7 +671,7 @@ end
 local function recall(w, c)
 local bytes = find_entry(w, c)
 if not bytes then
-if c.kind == 'hold' and get(w, 'h:' .. c.key) then
+if c.kind == 'hold' and get(w, 'h:' .. c.hold) then
 return { 'seen' }
 end
 return nil
@@ -781,7 +781,7 @@ return table.concat(reply)
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: '3e4a79fd0a9312bc0bee7bb220773863b0df3905',
+  sha1: 'dc079ef62a7d2270c445ba03d1f580b079e899fd',
   keys: { min: 3, variable: false },
   resend: 'never',
   batchMax: null,
@@ -1327,7 +1327,7 @@ elseif kind == 'debit' then
 return spend(w, { kind = kind, amount = amount, available = 0 - amount, reserved = 0 })
 elseif kind == 'refund' then
 return refund(w, c)
-elseif kind == 'freeze' or kind == 'unfreeze' then
+elseif kind == 'freeze' or kind == 'unfreeze' or kind == 'void' then
 return { kind = kind, amount = 0, available = 0, reserved = 0 }
 elseif kind == 'limit' then
 if w.available < -amount then
@@ -1757,7 +1757,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: '280d58ff29f7f29f86d0ce81e95e40c654d5e141',
+  sha1: '78861b80941873a4ec737b0c3d3bc187f9b672d5',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -2303,7 +2303,7 @@ elseif kind == 'debit' then
 return spend(w, { kind = kind, amount = amount, available = 0 - amount, reserved = 0 })
 elseif kind == 'refund' then
 return refund(w, c)
-elseif kind == 'freeze' or kind == 'unfreeze' then
+elseif kind == 'freeze' or kind == 'unfreeze' or kind == 'void' then
 return { kind = kind, amount = 0, available = 0, reserved = 0 }
 elseif kind == 'limit' then
 if w.available < -amount then

@@ -25,6 +25,14 @@ export type Outcome =
   | { readonly type: 'no'; readonly code: string }
   | { readonly type: 'unknown'; readonly code: string }
 
+export interface AskedTransfer {
+  readonly from: string
+  readonly to: string
+  readonly amount: number
+  readonly fee: number
+  readonly key: string
+}
+
 export type Told =
   | { readonly type: 'ready' | 'done' | 'closed' }
   | { readonly type: 'begin'; readonly operation: Operation }
@@ -41,6 +49,7 @@ export type Order =
       readonly others: readonly string[]
     }
   | { readonly type: 'one'; readonly operation: Operation; readonly durability?: 'memory' }
+  | { readonly type: 'transfer'; readonly transfer: AskedTransfer }
   | { readonly type: 'close' }
 
 export function operation(given: Pick<Operation, 'wallet' | 'kind' | 'key'> & Partial<Operation>): Operation {
