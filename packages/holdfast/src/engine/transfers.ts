@@ -42,7 +42,7 @@ interface Parts {
  *
  * Each step is an operation with a key of its own, in the journal before the next one begins, and the same whoever takes it. What the
  * journal of the target has under its key decides: a credit, and the source is settled; a void, and it is released. It has one of them for
- * good, so no two who are at work on the same transfer can disagree. What one of them leaves unfinished, `Recovery` finishes.
+ * good, so no two who are at work on the same transfer can disagree. What one of them leaves unfinished, `TransferRecovery` finishes.
  */
 export class Transfers {
   readonly #context: Context
@@ -110,13 +110,12 @@ export class Transfers {
       try {
         return await this.#take(intent, 'source', step.holdOf(intent), { ...patience, deadline }, tries > 0)
       } catch (error) {
-        if (!(error instanceof HoldfastError)) throw error
-        if (!error.retryable) {
+        if (isRefusal(error)) {
           this.end({ ...intent, attempt })
           throw ofSide(error, 'from')
         }
-        const again = error.code === 'timeout' && clock.now() + CLOCK_SLACK_MS < patience.deadline
-        if (!again) throw error
+        const timedOut = HoldfastError.is(error, 'timeout') && clock.now() + CLOCK_SLACK_MS < patience.deadline
+        if (!timedOut) throw error
         // What was sent may still be decided, by a clock that was set back: then a "no" told now would be wrong.
         await sleep(clock, CLOCK_SLACK_MS)
       }
@@ -159,7 +158,7 @@ export class Transfers {
     try {
       return await this.#take(intent, 'target', step.creditOf(intent), patience)
     } catch (error) {
-      if (!(error instanceof HoldfastError) || error.retryable) throw error
+      if (!isRefusal(error)) throw error
       if (error.code === 'idempotency_conflict') return this.#meet(intent, patience)
       if (error.code === 'wallet_closed') return ofSide(error, 'to')
       return this.#void(intent, error, patience)
@@ -169,11 +168,11 @@ export class Transfers {
   async #void(intent: Intent, { code, facts }: HoldfastError, patience: Patience): Promise<Outcome | HoldfastError> {
     try {
       const why = JSON.stringify({ refused: code, ...facts })
-      const { entry } = await this.#take(intent, 'target', step.voidOf(intent, why), patience)
-      this.#context.telemetry.count?.('holdfast_recoveries_total', { what: 'transfer_voided' })
+      const { entry, replayed } = await this.#take(intent, 'target', step.voidOf(intent, why), patience)
+      if (!replayed) this.#context.telemetry.count?.('holdfast_recoveries_total', { what: 'transfer_voided' })
       return refusalIn(entry as Entry)
     } catch (error) {
-      if (!(error instanceof HoldfastError) || error.retryable) throw error
+      if (!isRefusal(error)) throw error
       if (error.code === 'idempotency_conflict') return this.#meet(intent, patience)
       if (error.code === 'wallet_closed') return ofSide(error, 'to')
       throw broken(error)
@@ -198,7 +197,7 @@ export class Transfers {
       await this.#take(intent, 'source', step.probeOf(intent), patience)
       return true
     } catch (error) {
-      if (error instanceof HoldfastError && !error.retryable) return false
+      if (isRefusal(error)) return false
       throw error
     }
   }
@@ -216,7 +215,7 @@ export class Transfers {
     try {
       return await this.#take(intent, 'source', command, patience)
     } catch (error) {
-      throw error instanceof HoldfastError && !error.retryable ? broken(error) : error
+      throw isRefusal(error) ? broken(error) : error
     }
   }
 
@@ -253,6 +252,11 @@ export class Transfers {
       }
     }
   }
+}
+
+/** A "no" of the wallet's: not an unknown outcome, and not something that broke. */
+function isRefusal(error: unknown): error is HoldfastError {
+  return error instanceof HoldfastError && !error.retryable && error.status < 500
 }
 
 function missing(side: 'from' | 'to'): HoldfastError {
