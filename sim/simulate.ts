@@ -78,7 +78,10 @@ export async function simulate(seed: number, machines: Machines, traced = false)
   })
   const clients = new Clients(world, ids, memoryWallets, OPERATIONS, () => processes)
   const openings = new Openings(world, lateIds, () => processes)
-  const transferers = new Transferers(world, ids, full, () => processes)
+  const transferers = new Transferers(world, ids, full, {
+    processes: () => processes,
+    strike: (process) => faults.strike(process),
+  })
   const done = (): boolean => clients.done && openings.done && transferers.done
 
   await world.run(started + FAULTY_MS, done)

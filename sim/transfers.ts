@@ -7,6 +7,8 @@ import type { World } from './world.js'
 const CALLERS = 2
 const TRANSFERS = 16
 const PATIENCE_MS = 3_500
+/** About as long as a transfer takes when nothing is in its way. */
+const TAKES_MS = 12
 
 export type TransferHeard =
   | { type: 'yes'; outcome: TransferOutcome }
@@ -22,6 +24,12 @@ export interface AskedTransfer {
   tries: number
 }
 
+interface Parts {
+  processes(): readonly Process[]
+  /** Lets a process die, or sleep. */
+  strike(process: Process): void
+}
+
 /**
  * Callers who move money between the wallets that everybody else uses, too. Many of them give up early: what they leave behind is
  * not finished by a retry.
@@ -32,14 +40,17 @@ export class Transferers {
   readonly #wallets: readonly string[]
   /** A wallet that can hardly take more. */
   readonly #full: string | null
-  readonly #processes: () => readonly Process[]
+  readonly #parts: Parts
+  /** How often the process that a caller asks is struck in the middle of it. */
+  readonly #struck: number
   #running = 0
 
-  constructor(world: World, wallets: readonly string[], full: string | null, processes: () => readonly Process[]) {
+  constructor(world: World, wallets: readonly string[], full: string | null, parts: Parts) {
     this.#world = world
     this.#wallets = wallets
     this.#full = full
-    this.#processes = processes
+    this.#parts = parts
+    this.#struck = world.chance.happens(0.5) ? 0.3 : 0
     if (wallets.length < 2) return
     for (let n = 0; n < CALLERS; n += 1) {
       this.#running += 1
@@ -87,7 +98,7 @@ export class Transferers {
 
   #try(asked: AskedTransfer, triesMax: number): void {
     const { chance } = this.#world
-    const ready = this.#processes().filter(({ alive, paused }) => alive && !paused)
+    const ready = this.#parts.processes().filter(({ alive, paused }) => alive && !paused)
     if (ready.length === 0) return this.#world.plan(50, () => this.#try(asked, triesMax))
     const process = chance.pick(ready)
     asked.tries += 1
@@ -101,6 +112,7 @@ export class Transferers {
       asked.endedAt = this.#world.now
       this.#later(() => this.#next())
     }
+    if (chance.happens(this.#struck)) this.#world.plan(chance.next() * TAKES_MS, () => this.#parts.strike(process))
     this.#world.plan(PATIENCE_MS, () => conclude({ type: 'unknown' }))
     process.engine.transfer(asked.intent, { timeoutMs: 3_000 }).then(
       (outcome) => conclude({ type: 'yes', outcome }),
