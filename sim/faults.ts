@@ -72,7 +72,7 @@ export class Faults {
   strike(process: Process): void {
     if (this.#over || !process.alive) return
     const { chance } = this.#world
-    if (this.#alive().length < 2 || chance.happens(0.4)) return process.pause(chance.next() * 4_000)
+    if (this.#alive().length < 2 || chance.happens(0.4)) return process.pause(chance.next() * 10_000)
     process.die()
     this.#target.replace(process)
   }

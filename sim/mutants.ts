@@ -410,19 +410,7 @@ export const MUTANTS: readonly Mutant[] = [
       {
         file: `${ENGINE}/transfers.ts`,
         find: 'Math.min(patience.deadline, began + options.transferHoldWithinMs)',
-        replace: 'patience.deadline',
-      },
-    ],
-    within: 1_000,
-  },
-  {
-    rule: 'no hold is believed only when the wallet itself says so',
-    without: 'it is decided, and not in the journal yet',
-    patches: [
-      {
-        file: `${ENGINE}/transfers.ts`,
-        find: 'if (entry) return entry.params',
-        replace: 'if (!entry) return false\n    if (entry) return entry.params',
+        replace: 'clock.now() + options.transferHoldWithinMs',
       },
     ],
     within: 1_000,
