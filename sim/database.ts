@@ -13,6 +13,7 @@ import {
   deadlineOf,
   type Inspection,
   limitAfter,
+  type OpenIntent,
   type OpenRequest,
   type Refusal,
   type Run,
@@ -22,6 +23,7 @@ import {
 } from '../packages/holdfast/src/journal/index.js'
 import type { Entry } from '../packages/holdfast/src/machine/index.js'
 import { asRead, type Checkpoint, CLOSES_HOLD, chargeOf, type Kept, openHolds } from './database-folds.js'
+import { IntentTable } from './intents.js'
 
 const EPOCHS_A_TIMELINE = 1_000_000_000
 
@@ -36,6 +38,7 @@ export interface SimWallet {
 /** Everything that the journal held at one moment. Plain data; later appends leave it alone. */
 export interface DatabaseCopy {
   readonly wallets: readonly (SimWallet & { readonly checkpoint: Checkpoint | null })[]
+  readonly intents: readonly OpenIntent[]
 }
 
 export class SimDatabase {
@@ -43,6 +46,7 @@ export class SimDatabase {
   timeline = 1
   /** Who wants to know of every entry that is accepted. */
   onEntry: ((entry: Entry) => void) | undefined
+  readonly intents = new IntentTable((ref) => this.#wallets.get(ref)?.row.currency ?? null)
   readonly #now: () => number
   readonly #wallets = new Map<string, Kept>()
 
@@ -268,10 +272,11 @@ export class SimDatabase {
     const wallets = [...this.#wallets.values()].map(({ tenant, genesis, row, entries, checkpoint }) => {
       return { tenant, genesis, row: { ...row }, entries: entries.slice(), checkpoint }
     })
-    return { wallets }
+    return { wallets, intents: this.intents.snapshot() }
   }
 
-  restore({ wallets }: DatabaseCopy): void {
+  restore({ wallets, intents }: DatabaseCopy): void {
+    this.intents.restore(intents)
     this.#wallets.clear()
     for (const { tenant, genesis, row, entries, checkpoint } of wallets) {
       const seqByKey = new Map(entries.map(({ key, seq }) => [key, seq]))

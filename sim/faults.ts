@@ -70,6 +70,15 @@ export class Faults {
     }
   }
 
+  /** In the middle of what it is doing: this very process dies, or sleeps for a while. */
+  strike(process: Process): void {
+    if (this.#over || !process.alive) return
+    const { chance } = this.#world
+    if (this.#alive().length < 2 || chance.happens(0.4)) return process.pause(chance.next() * 10_000)
+    process.die()
+    this.#target.replace(process)
+  }
+
   #plan(): void {
     this.#world.plan(this.#world.chance.next() * 2 * this.#everyMs, () => {
       if (this.#over) return

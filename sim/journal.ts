@@ -31,7 +31,7 @@ const LOCK_NOT_AVAILABLE = '55P03'
  */
 export type Statement = <T>(name: string, writes: boolean, run: (locked: boolean) => T) => Promise<T>
 
-const AT_ONCE: Statement = async (_name, _writes, run) => run(false)
+export const AT_ONCE: Statement = async (_name, _writes, run) => run(false)
 
 interface Answer {
   readonly refused: readonly Run[]

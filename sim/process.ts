@@ -10,6 +10,7 @@ import {
 } from '../packages/holdfast/src/redis/index.js'
 import { readBatch, Sequencer } from '../packages/holdfast/src/sequencer/index.js'
 import type { Telemetry } from '../packages/holdfast/src/telemetry/index.js'
+import { SimIntents } from './intents.js'
 import { SimJournal } from './journal.js'
 import type { RedisServer, Servers } from './servers.js'
 import type { Reply } from './valkey.js'
@@ -34,6 +35,9 @@ const OPTIONS: Partial<EngineOptions> = {
   dueGraceMs: 800,
   checkpointAfter: 10,
   lanesMax: 3,
+  // Before others help what is pending: so that it is decided and not in the journal when somebody asks.
+  transferHoldWithinMs: 700,
+  transferGraceMs: 1_200,
 }
 
 export const keys = new Keys({ tenant: 'sim', secret: SECRET, shards: SHARDS })
@@ -94,6 +98,7 @@ export class Process {
     this.engine = new Engine({
       sequencer,
       journal: this.journal,
+      intents: new SimIntents(servers.postgres.database, (...asked) => this.#statement(...asked)),
       clock,
       telemetry,
       asker: name,

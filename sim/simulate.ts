@@ -1,12 +1,16 @@
-import { command } from '../packages/holdfast/src/machine/index.js'
+import type { Snapshot } from '../packages/holdfast/src/journal/index.js'
+import { command, decide, MAX_AMOUNT } from '../packages/holdfast/src/machine/index.js'
 import type { Telemetry } from '../packages/holdfast/src/telemetry/index.js'
 import { check } from './checker.js'
 import { Clients } from './clients.js'
+import type { SimDatabase } from './database.js'
 import { Faults } from './faults.js'
 import { Openings, openRequest } from './openings.js'
 import { keys, Process, type Weather } from './process.js'
 import { type Machines, Servers } from './servers.js'
 import { judgeSessions } from './sessions.js'
+import { checkTransfers, refusedHolds } from './transfer-checker.js'
+import { Transferers } from './transfers.js'
 import { World } from './world.js'
 
 export const OPERATIONS = 200
@@ -48,6 +52,9 @@ export async function simulate(seed: number, machines: Machines, traced = false)
   const ids = Array.from({ length: chance.integer(1, 4) }, (_, n) => `wallet-${n + 1}`)
   const lateIds = chance.happens(0.3) ? [ids.pop() as string] : []
   for (const id of ids) database.open(openRequest(id))
+  // So full that what arrives is refused now and then, and accepted a moment later.
+  const full = ids.length > 0 && chance.happens(0.4) ? chance.pick(ids) : null
+  if (full) fill(database, full, MAX_AMOUNT - chance.integer(0, 30))
   ids.push(...lateIds)
   const remembers = chance.happens(0.25)
   const memoryWallets = new Set(chance.happens(remembers ? 0.8 : 0.3) ? ids.filter(() => chance.happens(0.5)) : [])
@@ -72,13 +79,18 @@ export async function simulate(seed: number, machines: Machines, traced = false)
   })
   const clients = new Clients(world, ids, memoryWallets, OPERATIONS, () => processes)
   const openings = new Openings(world, lateIds, () => processes)
+  const transferers = new Transferers(world, ids, full, {
+    processes: () => processes,
+    strike: (process) => faults.strike(process),
+  })
+  const done = (): boolean => clients.done && openings.done && transferers.done
 
-  await world.run(started + FAULTY_MS, () => clients.done && openings.done)
+  await world.run(started + FAULTY_MS, done)
   faults.heal()
   world.tell(() => 'all is well again')
   const problems: string[] = []
-  await world.run(world.now + 300_000, () => clients.done && openings.done)
-  if (!clients.done || !openings.done) problems.push('callers still wait for an answer')
+  await world.run(world.now + 300_000, done)
+  if (!done()) problems.push('callers still wait for an answer')
   // A replica that lagged may have lost the opening of a wallet: its callers open it again.
   for (const id of lateIds) database.open(openRequest(id))
   await rest(world, servers)
@@ -90,10 +102,11 @@ export async function simulate(seed: number, machines: Machines, traced = false)
     if (heard.type === 'yes') note(`done_${asked.kind}`, 1)
     else if (heard.type === 'no') note(`told_${heard.error.code}`, 1)
   }
+  for (const { heard } of transferers.history) note(`transfer_${heard.type}`, 1)
   note('opened_late', openings.openedAt.size)
   const { lostHashes, lostAt } = servers.postgres
   problems.push(
-    ...check(database.wallets(), clients.history, {
+    ...check(database.wallets(), [...clients.history, ...refusedHolds(transferers.history)], {
       commits,
       redisForgot: servers.redisForgot,
       lostHashes,
@@ -101,6 +114,9 @@ export async function simulate(seed: number, machines: Machines, traced = false)
       openings,
     }),
   )
+  // What a lagging replica lost may be one half of a transfer: nobody promises anything then.
+  if (lostAt.size === 0)
+    problems.push(...checkTransfers(database.wallets(), transferers.history, database.intents.size))
   let entries = 0
   for (const wallet of database.wallets()) {
     entries += wallet.entries.length
@@ -127,7 +143,17 @@ export async function simulate(seed: number, machines: Machines, traced = false)
 async function rest(world: World, { postgres }: Servers): Promise<void> {
   const began = world.now
   await world.run(began + RESTS_MS, () => false)
-  await world.run(began + RESTS_MAX_MS, () => [...postgres.database.wallets()].every(({ row }) => row.since === 0))
+  const { database } = postgres
+  const rests = (): boolean =>
+    database.intents.size === 0 && [...database.wallets()].every(({ row }) => row.since === 0)
+  await world.run(began + RESTS_MAX_MS, rests)
+}
+
+function fill(database: SimDatabase, id: string, amount: number): void {
+  const ref = keys.ref(id)
+  const { state, clock } = database.raise(ref, 0, false) as Snapshot
+  const { entries } = decide(state, command({ kind: 'credit', key: 'filled', amount }), clock)
+  database.append([{ ref, entries, deadlines: [0], places: [0] }])
 }
 
 /** A wallet that nobody can use any more is as bad as a wrong one. */
@@ -153,7 +179,7 @@ async function closingCredit(
         },
       )
     await world.run(world.now + 20_000, () => heard !== undefined)
-    if (heard !== 'yes' && heard !== 'wallet_closed')
+    if (heard !== 'yes' && heard !== 'wallet_closed' && heard !== 'invalid_amount')
       problems.push(`${id} is stuck at ${process.name}: ${heard ?? 'no answer'}`)
   }
 }

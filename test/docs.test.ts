@@ -170,6 +170,7 @@ describe('the samples', () => {
       'README.md',
       'docs/guides/getting-started.md',
       'docs/guides/metered-sessions.md',
+      'docs/guides/transfers.md',
     ])
     for (const { prints } of samples) expect(prints.length).toBeGreaterThan(0)
   })

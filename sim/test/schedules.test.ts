@@ -59,6 +59,11 @@ const MUST_HAPPEN = [
   'session_ended',
   'session_end_again',
   'session_tick_late',
+  'transfer_yes',
+  'transfer_finished',
+  'transfer_undone',
+  'transfer_dropped',
+  'transfer_voided',
 ]
 
 let build: Build

@@ -1,7 +1,7 @@
 import { Wallet } from '../../../packages/holdfast/src/api/wallet.js'
 import { systemClock } from '../../../packages/holdfast/src/engine/clock.js'
 import { Engine } from '../../../packages/holdfast/src/engine/index.js'
-import { PostgresJournal } from '../../../packages/holdfast/src/journal/index.js'
+import { PostgresIntents, PostgresJournal } from '../../../packages/holdfast/src/journal/index.js'
 import { migrate, Postgres, readSettings } from '../../../packages/holdfast/src/postgres/index.js'
 import { Keys, RedisConnection, RedisScriptRunner } from '../../../packages/holdfast/src/redis/index.js'
 import { type Answer, type Batch, type BatchReply, Sequencer } from '../../../packages/holdfast/src/sequencer/index.js'
@@ -98,6 +98,7 @@ async function assemble({ redisUrl, databaseUrl }: Place) {
   const engine = new Engine({
     sequencer,
     journal,
+    intents: new PostgresIntents(postgres),
     clock: systemClock,
     telemetry: {},
     asker: `single-${process.pid}-${Date.now()}`,

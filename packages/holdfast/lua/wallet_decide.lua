@@ -110,7 +110,7 @@ end
 local function recall(w, c)
   local bytes = find_entry(w, c)
   if not bytes then
-    if (c.kind == 'hold' or c.kind == 'meter') and get(w, 'h:' .. c.key) then
+    if (c.kind == 'hold' or c.kind == 'meter') and get(w, 'h:' .. c.hold) then
       return { 'seen' }
     end
     return nil

@@ -257,7 +257,7 @@ local function judge(w, c, now)
     return start_session(w, read_meter(c.params), now)
   elseif kind == 'refund' then
     return refund(w, c)
-  elseif kind == 'freeze' or kind == 'unfreeze' then
+  elseif kind == 'freeze' or kind == 'unfreeze' or kind == 'void' then
     return { kind = kind, amount = 0, available = 0, reserved = 0 }
   elseif kind == 'limit' then
     if w.available < -amount then

@@ -38,7 +38,7 @@ export class HoldRef {
     if (amount === undefined && ttl === undefined) throw check.invalid('options', 'amount, ttl or both', 'neither')
     const extension = {
       kind: 'extend' as const,
-      hold: this.id,
+      hold: this.#own(),
       amount: amount === undefined ? 0 : check.amount('amount', amount, 1),
       ttlMs: ttl === undefined ? 0 : check.ttlMs(ttl),
     }
@@ -53,13 +53,22 @@ export class HoldRef {
 
   /** Returns what is left, and closes. */
   async release(options: OperationOptions): Promise<HoldReceipt> {
-    const release = { kind: 'release' as const, hold: this.id }
+    const release = { kind: 'release' as const, hold: this.#own() }
     return holdReceiptOf(await perform(this.#tenant, this.walletId, release, options))
+  }
+
+  /** A transfer's hold is the engine's own: spent or released by others, what has arrived elsewhere would not have left. */
+  #own(): string {
+    if (this.id.startsWith('~')) throw check.invalid('hold id', 'one that does not begin with ~', 'one that does')
+    return this.id
   }
 
   #beyond(options: ChargeOptions): { hold: string; beyond: boolean } {
     const { beyond = 'reject' } = check.options('options', options)
-    return { hold: this.id, beyond: check.oneOf('beyond', beyond, ['reject', 'available'] as const) === 'available' }
+    return {
+      hold: this.#own(),
+      beyond: check.oneOf('beyond', beyond, ['reject', 'available'] as const) === 'available',
+    }
   }
 }
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { type Durability, Engine, type EngineOptions, systemClock } from '../engine/index.js'
 import { HoldfastError } from '../errors/index.js'
-import { type Journal, PostgresJournal } from '../journal/index.js'
+import { type Journal, PostgresIntents, PostgresJournal } from '../journal/index.js'
 import {
   checkMigrated,
   checkServer,
@@ -14,6 +14,8 @@ import {
 import { type ConnectionOptions, Keys, RedisConnection, RedisScriptRunner, type RedisTarget } from '../redis/index.js'
 import { Sequencer } from '../sequencer/index.js'
 import type { Telemetry } from '../telemetry/index.js'
+import type { Tenant } from './tenant.js'
+import { type Transfer, type TransferOptions, transfer } from './transfer.js'
 import * as check from './validate.js'
 import { Wallet } from './wallet.js'
 
@@ -103,8 +105,20 @@ export class Holdfast {
 
   /** A wallet by its id, without I/O. */
   wallet(id: string): Wallet {
+    return new Wallet(this.#tenant(), id)
+  }
+
+  /**
+   * Moves `amount` from one wallet to another, and the fee to an account, exactly once: also when processes, Redis or Postgres fail in
+   * between. Wallets by their ids, of this tenant and in one currency.
+   */
+  async transfer(from: string, to: string, amount: number, options: TransferOptions): Promise<Transfer> {
+    return transfer(this.#tenant(), from, to, amount, options)
+  }
+
+  #tenant(): Tenant {
     const { engine, journal, sequencer, durability } = this.#shared
-    return new Wallet({ keys: this.#shared.keysOf(this.tenant), engine, journal, sequencer, durability }, id)
+    return { keys: this.#shared.keysOf(this.tenant), engine, journal, sequencer, durability }
   }
 
   /** Answers what is under way, then ends connections of its own. Wallets of all tenants are closed with it. */
@@ -171,6 +185,7 @@ function share(
   const engine = new Engine({
     sequencer,
     journal,
+    intents: new PostgresIntents(postgres),
     clock: systemClock,
     telemetry: given.telemetry,
     asker: randomBytes(12).toString('hex'),

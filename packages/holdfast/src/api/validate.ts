@@ -48,6 +48,11 @@ export function amount(name: string, value: unknown, min: 0 | 1): number {
   return value + 0
 }
 
+/** A sum of amounts that are right each by itself. */
+export function tooMuch(name: string): HoldfastError {
+  return new HoldfastError('invalid_amount', `${name}: expected at most ${MAX_AMOUNT} together, got more`)
+}
+
 export function ttlMs(value: unknown): number {
   return integer('ttl', value, 1, TTL_MAX_MS)
 }

@@ -43,6 +43,10 @@ export interface EngineOptions {
   /** An open hold this many entries back: time to note the open holds. */
   readonly checkpointAfter: number
   readonly lanesMax: number
+  /** A transfer's hold is made so soon after it was written down, or not at all. */
+  readonly transferHoldWithinMs: number
+  /** A transfer that nobody has set to work on for so long is finished by whoever sees it. Longer than a hold may take to come. */
+  readonly transferGraceMs: number
 }
 
 export const DEFAULT_OPTIONS: EngineOptions = {
@@ -65,6 +69,8 @@ export const DEFAULT_OPTIONS: EngineOptions = {
   dueGraceMs: 3_000,
   checkpointAfter: 1_000,
   lanesMax: 50_000,
+  transferHoldWithinMs: 3_000,
+  transferGraceMs: 6_000,
 }
 
 /** By how much Redis's or Postgres's clock may be set back without a deadline being missed. */

@@ -1,5 +1,5 @@
 import { HoldfastError } from '../errors/index.js'
-import type { Journal } from '../journal/index.js'
+import type { Intent, Intents, Journal } from '../journal/index.js'
 import { type Command, command } from '../machine/index.js'
 import type { Place } from '../redis/index.js'
 import type { Sequencer } from '../sequencer/index.js'
@@ -17,10 +17,13 @@ import { Finder } from './finder.js'
 import { type Item, Lane } from './lane.js'
 import { Loader } from './loader.js'
 import { Sweeper } from './sweeper.js'
+import { TransferRecovery } from './transfer-recovery.js'
+import { type TransferOutcome, Transfers } from './transfers.js'
 
 export interface EngineParts {
   readonly sequencer: Sequencer
   readonly journal: Journal
+  readonly intents: Intents
   readonly clock: Clock
   readonly telemetry: Telemetry
   /** Who this process is, in leases: unique. */
@@ -39,6 +42,8 @@ export interface SubmitOptions {
   readonly signal?: AbortSignal | undefined
   /** The caller tried this key before: the journal is asked first. */
   readonly retry?: boolean | undefined
+  /** A step of something that was let in before: it is not turned away at the door. */
+  readonly begun?: boolean | undefined
 }
 
 /**
@@ -63,6 +68,8 @@ export class Engine {
   readonly #fallback: Fallback
   readonly #sweeper: Sweeper
   readonly #deadlines: Deadlines
+  readonly #transfers: Transfers
+  readonly #recovery: TransferRecovery
   readonly #parts: EngineParts
   #redisBehindMs: number | undefined
   #postgresBehindMs = 0
@@ -126,11 +133,17 @@ export class Engine {
       redisOf: (shard) => this.#redisAt(parts.cluster ? shard : 0),
       touch: (place) => this.submit(place, command({ kind: 'touch' }), { memory: false }),
     })
+    this.#transfers = new Transfers(this.#context, parts.intents, {
+      placeOf: parts.placeOf,
+      submit: (place, command, options) => this.submit(place, command, options),
+    })
+    this.#recovery = new TransferRecovery(this.#context, parts.intents, this.#transfers)
   }
 
   /** Begins to look after what nobody touches. */
   start(): void {
     this.#sweeper.start()
+    this.#recovery.start()
   }
 
   /** Entries decided and not yet in the journal, commands under way, and refusals that wait for the journal. */
@@ -176,10 +189,17 @@ export class Engine {
     if (this.#attempts === 0) this.#drained?.()
   }
 
-  #refusal({ memory, signal }: SubmitOptions): HoldfastError | null {
+  /** From one wallet to another: several operations, all of them or none. Always committed before it is acknowledged. */
+  transfer(intent: Intent, options: Pick<SubmitOptions, 'timeoutMs' | 'signal'>): Promise<TransferOutcome> {
+    const refusal = this.#refusal({ ...options, memory: false })
+    if (refusal) return Promise.reject(refusal)
+    return this.#transfers.perform(intent, options.timeoutMs ?? this.#options.timeoutMs, options.signal)
+  }
+
+  #refusal({ memory, signal, begun }: SubmitOptions): HoldfastError | null {
     if (signal?.aborted) return new HoldfastError('aborted')
-    if (this.#closing) return new HoldfastError('unavailable', 'Holdfast is being closed')
-    if (this.#attempts >= this.#options.attemptsMax) {
+    if (this.#closing && !begun) return new HoldfastError('unavailable', 'Holdfast is being closed')
+    if (this.#attempts >= this.#options.attemptsMax && !begun) {
       return new HoldfastError('unavailable', 'Too many operations are under way', { limit: this.#options.attemptsMax })
     }
     if (this.#appender.backlog >= this.#options.backlogMax) {
@@ -292,7 +312,8 @@ export class Engine {
 
   async #close(): Promise<void> {
     this.#closing = true
-    await this.#sweeper.stop()
+    await Promise.all([this.#sweeper.stop(), this.#recovery.stop()])
+    await this.#transfers.drain()
     if (this.#attempts > 0) {
       await new Promise<void>((resolve) => {
         this.#drained = resolve

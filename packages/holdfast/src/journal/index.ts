@@ -1,3 +1,4 @@
+export { type Begun, type Intent, type Intents, type OpenIntent, PostgresIntents } from './intents.js'
 export { PostgresJournal } from './postgres-journal.js'
 export { type Cut, cutRuns, deadlineOf, halve, limitAfter, type Run, statusAfter } from './runs.js'
 export { isStorable, isStorableEntry } from './storable.js'

@@ -95,6 +95,7 @@ function judge(state: WalletState, command: Command, now: number): Verdict {
       return refund(state, command)
     case 'freeze':
     case 'unfreeze':
+    case 'void':
       return { ...UNTOUCHED, kind }
     case 'limit':
       if (state.available < -amount) return reject('insufficient_funds', { available: state.available })

@@ -23,10 +23,11 @@ export type EntryKind =
   | 'unfreeze'
   | 'limit'
   | 'close'
+  | 'void'
 
 /**
- * What callers may ask for. `meter` opens a metered session and makes a `hold`, `end` ends one and makes a `settle`. `touch` only lets
- * due holds expire and makes no entry of its own.
+ * What callers may ask for. `meter` opens a metered session and makes a `hold`, `end` ends one and makes a `settle`. `void` moves
+ * nothing and uses its key up: nothing else can happen under it any more. `touch` only lets due holds expire and makes no entry of its own.
  */
 export type CommandKind = Exclude<EntryKind, 'expire'> | 'meter' | 'end' | 'touch'
 
@@ -71,7 +72,7 @@ export interface Command {
   key: string
   /** Deciding parameters as one string: the same key with another string here (or another hold) is a conflict. */
   params: string
-  /** The hold this is about; for `hold` and `meter` the key itself; empty for none. */
+  /** The hold this is about; for `hold` and `meter` the key itself, or a name of the engine's own; empty for none. */
   hold: string
   /** credit, debit, hold, capture, refund: the amount. extend: what is added, may be 0. settle: the total. limit: the new limit. */
   amount: number

@@ -3,6 +3,24 @@
 export const QUERIES = {
   append: `-- See the function: one statement appends many runs, and says what became of those that were not appended as a whole.
 SELECT refused, present, begun, clock_ms() AS clock FROM append($1, $2, $3, $4, $5, $6, $7, $8)`,
+  beginTransfers: `-- Writes down what is meant. Written before, it only gets another number; with a wallet missing or another currency, nothing is written.
+WITH asked AS (
+  SELECT t.*, s.currency AS source_currency, d.currency AS target_currency
+  FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::bigint[], $5::bigint[], $6::text[], $7::text[], $8::text[]) WITH ORDINALITY
+       AS t(source, key, target, amount, fee, tenant, counter, metadata, n)
+  LEFT JOIN wallets s ON s.ref = t.source
+  LEFT JOIN wallets d ON d.ref = t.target
+), made AS (
+  INSERT INTO transfers (source, key, target, amount, fee, tenant, counter, metadata)
+  SELECT DISTINCT ON (source, key, target, amount, fee) source, key, target, amount, fee, tenant, counter, metadata
+  FROM asked WHERE source_currency = target_currency
+  ORDER BY source, key, target, amount, fee, n
+  ON CONFLICT (source, key, target, amount, fee) DO UPDATE SET attempt = DEFAULT
+  RETURNING source, key, target, amount, fee, attempt
+)
+SELECT a.source_currency, a.target_currency, m.attempt
+FROM asked a LEFT JOIN made m USING (source, key, target, amount, fee)
+ORDER BY a.n`,
   checkServer: `-- Settings as they hold for this very connection, after what Holdfast set on it.
 SELECT
   current_setting('server_version_num')::integer AS version,
@@ -13,9 +31,16 @@ SELECT
   current_setting('synchronous_commit') AS synchronous_commit,
   current_setting('synchronous_standby_names') AS standby_names,
   (SELECT count(*)::integer FROM pg_stat_replication) AS replicas`,
+  claimTransfer: `-- For one of those who saw it; the others see another number.
+UPDATE transfers SET attempt = DEFAULT WHERE attempt = $1 RETURNING attempt`,
   confirm: `-- See the function: one statement for many refusals.
 SELECT current, held, seen, hold_made, hold_expired, epoch FROM confirm($1, $2, $3, $4, $5, $6) ORDER BY n`,
   dueWallets: `SELECT replace(ref::text, '-', '') AS ref, tenant FROM wallets WHERE due > 0 AND due <= $1 ORDER BY due LIMIT $2`,
+  endTransfers: `-- 0: whoever is at work on it. The transfer is finished or undone, and the journals of its wallets say so.
+DELETE FROM transfers t
+USING unnest($1::uuid[], $2::text[], $3::uuid[], $4::bigint[], $5::bigint[], $6::bigint[]) AS e(source, key, target, amount, fee, attempt)
+WHERE t.source = e.source AND t.key = e.key AND t.target = e.target AND t.amount = e.amount AND t.fee = e.fee
+  AND (e.attempt = 0 OR e.attempt = t.attempt)`,
   findKeys: `-- Entries by their keys, for replays. What an entry links to is the hash of the one before it, or what its wallet's chain began with.
 SELECT k.n::integer AS n, e.*, encode(e.hash, 'hex') AS hash_hex,
        encode(coalesce((SELECT p.hash FROM entries p WHERE p.wallet = e.wallet AND p.seq = e.seq - 1),
@@ -55,6 +80,9 @@ CROSS JOIN (SELECT timeline_epoch() AS floor, clock_ms() AS clock) AS t
 LEFT JOIN wallets w ON w.ref = e.wallet
 ORDER BY e.n`,
   openHolds: `SELECT hold, amount, captured, left_over, expires_at, refunded FROM open_holds($1, $2)`,
+  openTransfers: `-- Those that have waited longest first.
+SELECT replace(source::text, '-', '') AS source, key, replace(target::text, '-', '') AS target, amount, fee, tenant, counter, metadata, attempt
+FROM transfers ORDER BY attempt LIMIT $1`,
   openWallet: `-- Made once; a second time only tells what is there.
 WITH now AS MATERIALIZED (SELECT clock_ms() AS ms), made AS (
   INSERT INTO wallets (ref, tenant, id, currency, metadata, opened_at, initial_limit, genesis, epoch, owner, seq, head, at, available, reserved,

@@ -21,7 +21,7 @@ return names
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: 'f2b3fad35a46cf815db2c1b7818e8b0d36778392',
+  sha1: '69f3cd55d816dc2effba0e490c4772980b245b96',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -641,7 +641,7 @@ elseif kind == 'meter' then
 return start_session(w, read_meter(c.params), now)
 elseif kind == 'refund' then
 return refund(w, c)
-elseif kind == 'freeze' or kind == 'unfreeze' then
+elseif kind == 'freeze' or kind == 'unfreeze' or kind == 'void' then
 return { kind = kind, amount = 0, available = 0, reserved = 0 }
 elseif kind == 'limit' then
 if w.available < -amount then
@@ -745,7 +745,7 @@ end
 local function recall(w, c)
 local bytes = find_entry(w, c)
 if not bytes then
-if (c.kind == 'hold' or c.kind == 'meter') and get(w, 'h:' .. c.key) then
+if (c.kind == 'hold' or c.kind == 'meter') and get(w, 'h:' .. c.hold) then
 return { 'seen' }
 end
 return nil
@@ -855,7 +855,7 @@ return table.concat(reply)
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: 'ed365ae619a0088ac03fb47002e643ebc17cf62b',
+  sha1: '148071877210c13f37a0b80231a27866444a4a05',
   keys: { min: 3, variable: false },
   resend: 'never',
   batchMax: null,
@@ -1475,7 +1475,7 @@ elseif kind == 'meter' then
 return start_session(w, read_meter(c.params), now)
 elseif kind == 'refund' then
 return refund(w, c)
-elseif kind == 'freeze' or kind == 'unfreeze' then
+elseif kind == 'freeze' or kind == 'unfreeze' or kind == 'void' then
 return { kind = kind, amount = 0, available = 0, reserved = 0 }
 elseif kind == 'limit' then
 if w.available < -amount then
@@ -1905,7 +1905,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: 'd2f7b7eab04f3a9b84531781ce8837ad8b371e76',
+  sha1: '185ca6c4fa73c0be82477b25cb9678c18718a879',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -2525,7 +2525,7 @@ elseif kind == 'meter' then
 return start_session(w, read_meter(c.params), now)
 elseif kind == 'refund' then
 return refund(w, c)
-elseif kind == 'freeze' or kind == 'unfreeze' then
+elseif kind == 'freeze' or kind == 'unfreeze' or kind == 'void' then
 return { kind = kind, amount = 0, available = 0, reserved = 0 }
 elseif kind == 'limit' then
 if w.available < -amount then

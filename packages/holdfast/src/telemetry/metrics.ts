@@ -38,7 +38,7 @@ export const METRICS = {
   holdfast_recoveries_total: {
     type: 'counter',
     labels: ['what'],
-    help: 'What had to be set right: stale, gap, untrusted, replay, seen, take_over, fallback, help, reload',
+    help: 'What had to be set right: stale, gap, untrusted, replay, seen, take_over, fallback, help, reload; transfers that others had begun: transfer_finished, transfer_undone, transfer_dropped, and transfer_voided for those that may not arrive any more',
   },
   holdfast_memory_lost_total: {
     type: 'counter',

@@ -63,7 +63,7 @@ const time = { by: 'time', rate: 5, per: 1_000, reserve: 10_000, key } as const
 const units = { by: 'units', rate: 5, reserve: 10, key } as const
 
 /** Every operation, with good options around what is bad. */
-const OPERATIONS: Record<string, (wallet: Wallet, options: object) => Promise<unknown>> = {
+const OPERATIONS: Record<string, (wallet: Wallet, options: object, hf: Holdfast) => Promise<unknown>> = {
   credit: (wallet, options) => wallet.credit(5, options as never),
   debit: (wallet, options) => wallet.debit(5, options as never),
   hold: (wallet, options) => wallet.hold(5, { ttl, ...options } as never),
@@ -77,6 +77,7 @@ const OPERATIONS: Record<string, (wallet: Wallet, options: object) => Promise<un
   setCreditLimit: (wallet, options) => wallet.setCreditLimit(5, options as never),
   close: (wallet, options) => wallet.close(options as never),
   meter: (wallet, options) => wallet.meter({ ...units, key: undefined, ...options } as never),
+  transfer: (wallet, options, hf) => hf.transfer(wallet.id, 'other', 5, options as never),
 }
 
 /** Those that make their key themselves. */
@@ -320,19 +321,56 @@ const CASES: Case[] = [
     (wallet, after) => wallet.entries({ after }),
     NOT_INTEGERS.filter(([, value]) => value !== undefined),
   ],
+  [
+    'transfer with options',
+    'invalid_argument',
+    (wallet, bad, hf) => hf.transfer(wallet.id, 'other', 5, bad),
+    NOT_OPTIONS,
+  ],
+  ['transfer', 'invalid_amount', (wallet, bad, hf) => hf.transfer(wallet.id, 'other', bad, { key }), NOT_POSITIVE],
+  [
+    'transfer with fee',
+    'invalid_amount',
+    (wallet, fee, hf) => hf.transfer(wallet.id, 'other', 5, { key, fee }),
+    [...NOT_INTEGERS.filter(([, value]) => value !== undefined), ['too much together', MAX - 4]],
+  ],
+  [
+    'transfer from',
+    'invalid_argument',
+    (_, bad, hf) => hf.transfer(bad, 'other', 5, { key }),
+    [...NOT_TEXT, ['none', undefined]],
+  ],
+  [
+    'transfer to',
+    'invalid_argument',
+    (wallet, bad, hf) => hf.transfer(wallet.id, bad, 5, { key }),
+    [...NOT_TEXT, ['none', undefined]],
+  ],
+  [
+    'transfer to itself',
+    'invalid_argument',
+    (_, both, hf) => hf.transfer(both, both, 5, { key }),
+    [['the same', 'wallet-1']],
+  ],
+  [
+    'transfer from memory',
+    'invalid_argument',
+    (wallet, durability, hf) => hf.transfer(wallet.id, 'other', 5, { key, durability } as never),
+    [['memory', 'memory']],
+  ],
   ['a wallet id', 'invalid_argument', async (_, bad, hf) => hf.wallet(bad), [...NOT_TEXT, ['none', undefined]]],
   ['a hold id', 'invalid_argument', async (wallet, bad) => wallet.holdRef(bad), [...NOT_TEXT, ['none', undefined]]],
   ...Object.entries(OPERATIONS).flatMap(([name, call]): Case[] => [
     [
       `${name} with key`,
       'invalid_argument',
-      (wallet, bad) => call(wallet, { key: bad }),
+      (wallet, bad, hf) => call(wallet, { key: bad }, hf),
       [...NOT_TEXT, ['one of ours', '~expire:h']],
     ],
     [
       `${name} without key`,
       'key_required',
-      (wallet, bad) => call(wallet, bad),
+      (wallet, bad, hf) => call(wallet, bad, hf),
       [
         ['no key', {}],
         ['undefined', { key: undefined }],
@@ -340,11 +378,11 @@ const CASES: Case[] = [
     ],
   ]),
   ...Object.entries({ ...OPERATIONS, ...KEYLESS }).flatMap(([name, call]): Case[] => [
-    [`${name} with counter`, 'invalid_argument', (wallet, counter) => call(wallet, { key, counter }), NOT_TEXT],
+    [`${name} with counter`, 'invalid_argument', (wallet, counter, hf) => call(wallet, { key, counter }, hf), NOT_TEXT],
     [
       `${name} with metadata`,
       'invalid_argument',
-      (wallet, metadata) => call(wallet, { key, metadata }),
+      (wallet, metadata, hf) => call(wallet, { key, metadata }, hf),
       [
         ['a cycle', circular],
         ['a bigint', { [PERSONAL]: 1n }],
@@ -356,7 +394,7 @@ const CASES: Case[] = [
     [
       `${name} with much metadata`,
       'too_large',
-      (wallet, metadata) => call(wallet, { key, metadata }),
+      (wallet, metadata, hf) => call(wallet, { key, metadata }, hf),
       [
         ['4097 bytes', PERSONAL.padEnd(4_095)],
         ['bytes, not characters', 'é'.repeat(2_048)],
@@ -365,7 +403,7 @@ const CASES: Case[] = [
     [
       `${name} with durability`,
       'invalid_argument',
-      (wallet, durability) => call(wallet, { key, durability }),
+      (wallet, durability, hf) => call(wallet, { key, durability }, hf),
       [
         ['text', PERSONAL],
         ['null', null],
@@ -374,7 +412,7 @@ const CASES: Case[] = [
     [
       `${name} with timeout`,
       'invalid_argument',
-      (wallet, timeout) => call(wallet, { key, timeout }),
+      (wallet, timeout, hf) => call(wallet, { key, timeout }, hf),
       [
         ['zero', 0],
         ['endless', Number.POSITIVE_INFINITY],
@@ -385,7 +423,7 @@ const CASES: Case[] = [
     [
       `${name} with signal`,
       'invalid_argument',
-      (wallet, signal) => call(wallet, { key, signal }),
+      (wallet, signal, hf) => call(wallet, { key, signal }, hf),
       [
         ['an object', { aborted: false }],
         ['text', PERSONAL],

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { freshDatabase, freshRedis } from '../../../../test/servers.js'
 import { Engine, systemClock } from '../../src/engine/index.js'
-import { PostgresJournal } from '../../src/journal/index.js'
+import { PostgresIntents, PostgresJournal } from '../../src/journal/index.js'
 import { command, genesisHash } from '../../src/machine/index.js'
 import { Postgres } from '../../src/postgres/index.js'
 import { Keys, RedisConnection, RedisScriptRunner } from '../../src/redis/index.js'
@@ -42,6 +42,7 @@ it('tells only those that there is no such wallet who asked before that was read
   const engine = new Engine({
     sequencer: new Sequencer(new RedisScriptRunner(redis), options),
     journal,
+    intents: new PostgresIntents(postgres),
     clock: systemClock,
     telemetry: {},
     asker: 'test',

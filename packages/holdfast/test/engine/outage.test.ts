@@ -2,7 +2,7 @@ import { Redis } from 'ioredis'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { freshDatabase, freshRedis } from '../../../../test/servers.js'
 import { Engine, type EngineOptions, systemClock } from '../../src/engine/index.js'
-import { PostgresJournal } from '../../src/journal/index.js'
+import { PostgresIntents, PostgresJournal } from '../../src/journal/index.js'
 import { command, genesisHash } from '../../src/machine/index.js'
 import { Postgres } from '../../src/postgres/index.js'
 import { Keys, RedisConnection, RedisScriptRunner } from '../../src/redis/index.js'
@@ -48,6 +48,7 @@ function startEngine(options: Partial<EngineOptions>): Engine {
       now,
     }),
     journal,
+    intents: new PostgresIntents(postgres),
     clock: systemClock,
     telemetry: {},
     asker: `engine-${closing.length}`,

@@ -1,8 +1,16 @@
 /** The two journals that the contract is held to, and wallets to write into them. */
 import { SimDatabase } from '../../../../sim/database.js'
+import { SimIntents } from '../../../../sim/intents.js'
 import { SimJournal } from '../../../../sim/journal.js'
 import { freshDatabase } from '../../../../test/servers.js'
-import { type Filed, type Journal, PostgresJournal, type Verdict } from '../../src/journal/index.js'
+import {
+  type Filed,
+  type Intents,
+  type Journal,
+  PostgresIntents,
+  PostgresJournal,
+  type Verdict,
+} from '../../src/journal/index.js'
 import {
   apply,
   type Command,
@@ -17,6 +25,7 @@ import { Postgres } from '../../src/postgres/index.js'
 
 export interface Subject {
   readonly journal: Journal
+  readonly intents: Intents
   /** Afterwards every wallet's epoch belongs to an earlier timeline of the server. */
   leaveTimeline(): Promise<void>
   close(): Promise<void>
@@ -27,6 +36,7 @@ export const SUBJECTS: Record<string, () => Promise<Subject>> = {
     const postgres = new Postgres(await freshDatabase())
     return {
       journal: new PostgresJournal(postgres),
+      intents: new PostgresIntents(postgres),
       leaveTimeline: () => run(postgres, 'UPDATE wallets SET epoch = epoch - 1000000000'),
       close: () => postgres.close(),
     }
@@ -35,6 +45,7 @@ export const SUBJECTS: Record<string, () => Promise<Subject>> = {
     const database = new SimDatabase({ now: () => Date.now() })
     return {
       journal: new SimJournal(database),
+      intents: new SimIntents(database),
       leaveTimeline: async () => {
         database.timeline += 1
       },

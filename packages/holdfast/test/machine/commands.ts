@@ -89,6 +89,13 @@ const any = fc.oneof(
   },
   { weight: 6, arbitrary: fc.record({ kind: fc.constant('hold' as const), key: holdKey, amount, ttlMs }) },
   {
+    // As a transfer makes it: with a name that is not its key.
+    weight: 1,
+    arbitrary: fc
+      .record({ key: holdKey, amount, ttlMs, also: fc.constantFrom('to a fee 1', 'to b fee 1') })
+      .map((given) => ({ kind: 'hold' as const, hold: `~${given.key}`, ...given })),
+  },
+  {
     weight: 4,
     arbitrary: fc.record({ kind: fc.constant('capture' as const), key, hold: holdKey, amount, beyond: fc.boolean() }),
   },
@@ -125,7 +132,13 @@ const any = fc.oneof(
   {
     weight: 1,
     arbitrary: fc.record({
-      kind: fc.constantFrom('freeze' as const, 'unfreeze' as const, 'unfreeze' as const, 'close' as const),
+      kind: fc.constantFrom(
+        'freeze' as const,
+        'unfreeze' as const,
+        'unfreeze' as const,
+        'close' as const,
+        'void' as const,
+      ),
       key,
     }),
   },

@@ -20,7 +20,13 @@ export class Dump {
   async take(exact: boolean): Promise<unknown> {
     const wallets = await this.#postgres.query('SELECT * FROM holdfast.wallets ORDER BY ref')
     const entries = await this.#postgres.query('SELECT * FROM holdfast.entries ORDER BY wallet, seq')
-    return { wallets: wallets.rows, entries: entries.rows, redis: await this.#takeRedis(exact) }
+    const transfers = await this.#postgres.query('SELECT * FROM holdfast.transfers ORDER BY attempt')
+    return {
+      wallets: wallets.rows,
+      entries: entries.rows,
+      transfers: transfers.rows,
+      redis: await this.#takeRedis(exact),
+    }
   }
 
   async #takeRedis(exact: boolean): Promise<Record<string, unknown>> {

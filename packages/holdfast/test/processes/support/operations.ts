@@ -29,6 +29,14 @@ export type Outcome =
   | { readonly type: 'no'; readonly code: string }
   | { readonly type: 'unknown'; readonly code: string }
 
+export interface AskedTransfer {
+  readonly from: string
+  readonly to: string
+  readonly amount: number
+  readonly fee: number
+  readonly key: string
+}
+
 export type Told =
   | { readonly type: 'ready' | 'done' | 'closed' }
   | { readonly type: 'begin'; readonly operation: Operation }
@@ -51,6 +59,7 @@ export type Order =
   | { readonly type: 'stream'; readonly wallet: string; readonly key: string; readonly terms: UnitTerms }
   /** Tells a metered session of these totals, one after the other. */
   | { readonly type: 'ticks'; readonly wallet: string; readonly session: string; readonly totals: readonly number[] }
+  | { readonly type: 'transfer'; readonly transfer: AskedTransfer }
   | { readonly type: 'close' }
 
 export function operation(given: Pick<Operation, 'wallet' | 'kind' | 'key'> & Partial<Operation>): Operation {

@@ -6,6 +6,8 @@ export interface FaultyProxy {
   readonly port: number
   /** The server's next answer to `command` does not arrive: the connection is cut instead. Resolves when that has happened. */
   cutReplyTo(command: string): Promise<void>
+  /** The next call of `command` does not arrive, nor anything after it: as `hold` from then on. Resolves when that has happened. */
+  holdAt(command: string): Promise<void>
   /** Connections stay open, and are accepted, but nothing passes until `behave`. */
   hold(): void
   /** What is connected now never hears anything again, as when a host vanishes. New connections work. */
@@ -23,6 +25,7 @@ export async function startProxy(targetPort: number): Promise<FaultyProxy> {
   const sockets = new Set<Socket>()
   const frozen = new WeakSet<Socket>()
   let cutting: { command: string; done: () => void } | undefined
+  let stopping: { command: string; done: () => void } | undefined
   let held: (() => void)[] | undefined
   let refusing = false
 
@@ -56,6 +59,11 @@ export async function startProxy(targetPort: number): Promise<FaultyProxy> {
     let doomed = false
     inside.on('data', (data) => {
       doomed ||= cutting !== undefined && data.includes(cutting.command)
+      if (stopping !== undefined && data.includes(stopping.command)) {
+        held ??= []
+        stopping.done()
+        stopping = undefined
+      }
       pass(outside, data)
     })
     outside.on('data', (data) => {
@@ -73,6 +81,10 @@ export async function startProxy(targetPort: number): Promise<FaultyProxy> {
       new Promise((done) => {
         cutting = { command, done }
       }),
+    holdAt: (command) =>
+      new Promise((done) => {
+        stopping = { command, done }
+      }),
     hold() {
       held ??= []
     },
@@ -86,6 +98,7 @@ export async function startProxy(targetPort: number): Promise<FaultyProxy> {
     behave() {
       refusing = false
       cutting = undefined
+      stopping = undefined
       const waiting = held ?? []
       held = undefined
       for (const write of waiting) write()
