@@ -1,5 +1,6 @@
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { HoldExplanation, Wallet } from '../../src/index.js'
+import { type HoldExplanation, HoldfastError, type Wallet } from '../../src/index.js'
 import { onBothPaths, passes, refusal } from './support/paths.js'
 
 const HOUR = 3_600_000
@@ -126,6 +127,38 @@ onBothPaths((path) => {
       const last = await explained(wallet, 'expired')
       expect(last.steps[2]?.text).toBe('Expired: returned 60 usd to the available balance.')
       expect(last.money).toMatchObject({ spent: 0, back: 100, refunded: 40 })
+    })
+
+    it('adds up, whatever was done', async () => {
+      const act = fc.record({
+        what: fc.constantFrom('capture', 'capture', 'beyond', 'extend', 'refund', 'refund', 'settle', 'release'),
+        amount: fc.integer({ min: 1, max: 60 }),
+      })
+      await fc.assert(
+        fc.asyncProperty(fc.array(act, { minLength: 1, maxLength: 12 }), async (acts) => {
+          const wallet = await path.wallet(1_000)
+          const hold = await wallet.hold(100, { key: 'h', ttl: HOUR })
+          const charges: number[] = []
+          const perform = async ({ what, amount }: (typeof acts)[number]) => {
+            const key = path.key()
+            if (what === 'extend') return void (await hold.extend({ amount, key }))
+            if (what === 'release') return void (await hold.release({ key }))
+            const of = charges[amount % charges.length] ?? 1
+            if (what === 'refund') return void (await wallet.refund(of, 1 + (amount >> 2), { key }))
+            const { entry } =
+              what === 'settle'
+                ? await hold.settle(2 * amount, { key, beyond: 'available' })
+                : await hold.capture(amount, { key, beyond: what === 'beyond' ? 'available' : 'reject' })
+            charges.push(entry.seq)
+          }
+          // What is refused leaves nothing to be explained.
+          for (const one of acts) await perform(one).catch((error) => HoldfastError.is(error) || Promise.reject(error))
+          const { money, hold: state } = await explained(wallet, 'h')
+          expect(state).toEqual(await hold.get())
+          expect((await wallet.get())?.available).toBe(1_000 - money.spent - money.left)
+        }),
+        { numRuns: 15 },
+      )
     })
 
     it('comes in pages, with the sums of all', async () => {
