@@ -1,4 +1,5 @@
--- Takes the lock of a wallet, for a time, if nobody has it. Who has it already has it for that time from now.
+-- Takes the lock of a wallet, for a time, if nobody has it. Who has it already has it for that time from now. A copy of the call that
+-- arrives after the lock was given back takes it for nobody: then others wait until its time is over.
 --
 -- KEYS  1 the lock
 -- ARGV  1 who takes it: unique to this taking   2 for how long, ms

@@ -29,11 +29,23 @@ export function tellStep(entry: MachineEntry, money: Told, currency: string): st
     case 'refund':
       return `Refunded ${amount(money.refunded)} of what entry ${entry.of} charged, to the available balance.`
     default:
-      return `${entry.kind}: charged ${amount(charged)}${tellBeyond(money, amount)}, reserved ${amount(reserved)}, returned ${amount(returned)}. ${amount(left)} left in the hold.`
+      return `${tellAll(entry.kind, money, amount)}. ${amount(left)} left in the hold.`
   }
 }
 
 type Amount = (value: number) => string
+
+/** An entry that does several things at once: those that it did. */
+function tellAll(kind: string, money: Told, amount: Amount): string {
+  const { charged, reserved, returned, later } = money
+  const parts = [
+    ...(charged !== 0 ? [tellCharge(money, amount)] : []),
+    ...(reserved > 0 ? [`reserved ${amount(reserved)} more out of the available balance`] : []),
+    ...(returned > 0 ? [`returned ${amount(returned)} to the available balance`] : []),
+    ...(later > 0 ? [`now until ${moment(later)}`] : []),
+  ]
+  return `${kind.slice(0, 1).toUpperCase()}${kind.slice(1)}: ${parts.length > 0 ? parts.join(', ') : 'no change'}`
+}
 
 function tellExtension({ reserved, later }: Told, amount: Amount): string {
   const more = reserved > 0 ? `Reserved ${amount(reserved)} more out of the available balance` : 'Reserved no more'

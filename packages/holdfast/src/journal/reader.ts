@@ -30,8 +30,8 @@ export interface MadeHold {
   readonly seq: number
   readonly at: number
   readonly metadata: string
-  /** The entry of its expiry, 0 for none. */
-  readonly expiredSeq: number
+  /** The entry that closed it, where that can be told by its key; 0: it is open, or was closed by others. */
+  readonly closedSeq: number
   readonly refunded: number
 }
 
@@ -107,7 +107,7 @@ export class JournalReader {
         made_seq: string | null
         made_at: string
         metadata: string | null
-        expired_seq: string | null
+        closed_seq: string | null
         refunded: string
       }
     >('findHold', [ref, id])
@@ -119,7 +119,7 @@ export class JournalReader {
       seq: Number(row.made_seq),
       at: Number(row.made_at),
       metadata: row.metadata ?? '',
-      expiredSeq: Number(row.expired_seq ?? 0),
+      closedSeq: Number(row.closed_seq ?? 0),
       refunded: Number(row.refunded),
     }
     return { wallet, made }
@@ -134,8 +134,7 @@ export class JournalReader {
     { wallet, made }: FoundHold & { made: MadeHold },
     stop: AbortSignal,
   ): Promise<HoldReading> {
-    if (made.expiredSeq > 0)
-      return readingOf(made, await this.#last(ref, made.id, made.expiredSeq, made.expiredSeq + 1))
+    if (made.closedSeq > 0) return readingOf(made, await this.#last(ref, made.id, made.closedSeq, made.closedSeq + 1))
     const next = made.seq + this.#stretch
     const soon = await this.#last(ref, made.id, made.seq, next)
     if ((soon && statusAfterEntry(soon.kind) !== 'open') || wallet.seq < next) return readingOf(made, soon)
@@ -168,7 +167,7 @@ export class JournalReader {
     { wallet, made }: FoundHold & { made: MadeHold },
     stop: AbortSignal,
   ): AsyncGenerator<Entry[]> {
-    const end = made.expiredSeq > 0 ? made.expiredSeq : wallet.seq
+    const end = made.closedSeq > 0 ? made.closedSeq : wallet.seq
     let from = made.seq
     let closed = false
     while (!closed && from <= end) {

@@ -41,14 +41,14 @@ SELECT
   confirm: `-- See the function: one statement for many refusals.
 SELECT current, held, seen, hold_made, hold_expired, epoch FROM confirm($1, $2, $3, $4, $5, $6) ORDER BY n`,
   dueWallets: `SELECT replace(ref::text, '-', '') AS ref, tenant FROM wallets WHERE due > 0 AND due <= $1 ORDER BY due LIMIT $2`,
-  findHold: `-- What can be told about a hold from indexes alone: how it was made, that it expired, and what was refunded of it. One row if there is the
--- wallet; \`made_seq\` is null where there is no such hold.
+  findHold: `-- What can be told about a hold from indexes alone: how it was made, what was refunded of it, and that it was closed under a key that
+-- follows from its own: by its expiry, or as a session by its end. One row if there is the wallet; \`made_seq\` is null where there is no such hold.
 SELECT w.currency, w.epoch, w.seq AS wallet_seq, encode(w.head, 'hex') AS head, m.seq AS made_seq, m.at AS made_at, m.metadata,
-       m.hold_amount AS made_amount, m.hold_expires_at AS made_expires_at, x.seq AS expired_seq,
+       (SELECT x.seq FROM entries x
+        WHERE x.wallet = $1 AND x.key = ANY (ARRAY['~expire:' || $2, '~end:' || $2]) AND x.kind IN ('expire', 'settle')) AS closed_seq,
        coalesce((SELECT max(r.hold_refunded) FROM entries r WHERE r.wallet = $1 AND r.hold = $2 AND r.of_seq IS NOT NULL), 0) AS refunded
 FROM wallets w
-LEFT JOIN entries m ON m.wallet = $1 AND m.key = $2 AND m.kind = 'hold'
-LEFT JOIN entries x ON x.wallet = $1 AND x.key = '~expire:' || $2::text AND x.kind = 'expire'
+LEFT JOIN entries m ON m.wallet = $1 AND m.key = $2::text AND m.kind = 'hold'
 WHERE w.ref = $1`,
   findKeys: `-- Entries by their keys, for replays. What an entry links to is the hash of the one before it, or what its wallet's chain began with.
 SELECT k.n::integer AS n, e.*, encode(e.hash, 'hex') AS hash_hex,

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { tellStep } from '../../src/api/telling.js'
 import { type HoldExplanation, HoldfastError, type Wallet } from '../../src/index.js'
 import { onBothPaths, passes, refusal } from './support/paths.js'
 
@@ -34,6 +35,19 @@ async function explained(wallet: Wallet, id: string): Promise<HoldExplanation> {
   addsUp(explanation)
   return explanation
 }
+
+it('has words for entries that do several things at once', () => {
+  const money = { reserved: 200, beyond: 0, charged: 20, returned: 0, refunded: 0, left: 180, captured: 20 }
+  const tell = (later: number, change = {}) =>
+    tellStep({ kind: 'tick' } as never, { ...money, ...change, later }, 'usd')
+  expect(tell(0)).toBe(
+    'Tick: charged 20 usd out of the hold, reserved 200 usd more out of the available balance. 180 usd left in the hold.',
+  )
+  expect(tell(Date.UTC(2026, 0, 1), { reserved: 0, charged: 0 })).toBe(
+    'Tick: now until 2026-01-01 00:00:00.000 UTC. 180 usd left in the hold.',
+  )
+  expect(tell(0, { reserved: 0, charged: 0 })).toBe('Tick: no change. 180 usd left in the hold.')
+})
 
 onBothPaths((path) => {
   describe('an explanation', () => {

@@ -162,6 +162,21 @@ describe('Postgres', () => {
     await taken()
   })
 
+  it('that gives the token too late: who has lost the lock meanwhile does not begin', async () => {
+    const redis = new Redis(direct.redis)
+    const locks = async () => (await redis.keys('*:lock:*')).length
+    postgresProxy.hold()
+    const late = refusal(wallet.exclusive(() => 'begun', { ttl: 300 }))
+    await until(async () => (await locks()) === 1)
+    await until(async () => (await locks()) === 0)
+    const holder = await holders.start(direct, wallet.id, 60_000)
+    postgresProxy.behave()
+    expect(await late).toMatchObject({ code: 'lock_busy' })
+    holder.letGo()
+    expect(await holder.end).toEqual({ type: 'released' })
+    redis.disconnect()
+  })
+
   it('that says nothing: the caller waits as long as it wants, and what comes later is given back', async () => {
     postgresProxy.hold()
     expect(await refusal(wallet.exclusive(() => 1, { ttl: 60_000, timeout: 50 }))).toMatchObject({ code: 'timeout' })
