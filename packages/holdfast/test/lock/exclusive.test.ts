@@ -213,6 +213,20 @@ describe('a lock that is lost', () => {
     await second.done
   })
 
+  it('before its holder has heard of it: what is given back is not the lock of somebody else', async () => {
+    const [wallet, elsewhere] = both()
+    const first = lasting(wallet, { ttl: 60_000 })
+    await first.begun
+    await redis.del(...(await lockKeys()))
+    const second = lasting(elsewhere, { ttl: 60_000 })
+    await second.begun
+    first.end()
+    expect(await first.done).toBe('done')
+    expect(await refusal(wallet.exclusive(() => 1))).toMatchObject({ code: 'lock_busy' })
+    second.end()
+    await second.done
+  })
+
   it('because this process was too busy to renew it', async () => {
     const [wallet] = both()
     const work = lasting(wallet, { ttl: 100 })
