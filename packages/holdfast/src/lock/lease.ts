@@ -1,7 +1,8 @@
 import { HoldfastError } from '../errors/index.js'
 
-/** Renewed so often within its time: two renewals may fail before it is lost. */
+/** Renewed so often within its time; a renewal that failed is tried again sooner than the next one is due. */
 const RENEWALS = 3
+const RETRIES = 12
 /**
  * By so much of its time a lease ends earlier here than in Redis: whoever works under it hears that it is over before anybody else can
  * have it, also when the two clocks do not run alike.
@@ -45,7 +46,7 @@ export class Lease {
     given?.addEventListener('abort', abort, { once: true })
     this.#stopFollowing = () => given?.removeEventListener('abort', abort)
     this.#watch()
-    this.#renewLater()
+    this.#renewIn(parts.ttlMs / RENEWALS)
   }
 
   /** Fires when the lock is lost. */
@@ -58,24 +59,22 @@ export class Lease {
     this.#end = setTimeout(() => this.lose('It was not renewed in time'), Math.max(0, this.#until - performance.now()))
   }
 
-  #renewLater(): void {
-    this.#renewal = setTimeout(() => void this.#renew(), this.#parts.ttlMs / RENEWALS)
+  #renewIn(ms: number): void {
+    this.#renewal = setTimeout(() => void this.#renew(), ms)
   }
 
   async #renew(): Promise<void> {
     const askedAt = performance.now()
     // After a pause both timers are due, and this one may come first: what is over by our own clock is not asked for again.
     if (askedAt >= this.#until) return this.lose('It was not renewed in time')
-    try {
-      const held = await this.#parts.renew()
-      if (this.#ended) return
-      if (!held) return this.lose('Redis gave it to somebody else, or forgot it')
-      this.#until = safeUntil(askedAt, this.#parts.ttlMs)
-      this.#watch()
-    } catch {
-      // Not known; the next renewal may tell before the time is over.
-    }
-    if (!this.#ended) this.#renewLater()
+    const { ttlMs } = this.#parts
+    const held = await this.#parts.renew().catch(() => null)
+    if (this.#ended) return
+    if (held === null) return this.#renewIn(ttlMs / RETRIES)
+    if (!held) return this.lose('Redis gave it to somebody else, or forgot it')
+    this.#until = safeUntil(askedAt, ttlMs)
+    this.#watch()
+    this.#renewIn(ttlMs / RENEWALS)
   }
 
   lose(why: string): void {

@@ -126,12 +126,12 @@ describe('Redis', () => {
       async ({ signal }) => {
         redisProxy.refuse()
         const from = Date.now()
-        await until(() => Date.now() - from > 700)
+        await until(() => Date.now() - from > 1_200)
         redisProxy.behave()
-        await until(() => Date.now() - from > 2_300)
+        await until(() => Date.now() - from > 3_200)
         return signal.aborted
       },
-      { ttl: 2_000 },
+      { ttl: 3_000 },
     )
     expect(await done).toBe(false)
   })
