@@ -141,7 +141,9 @@ async function useEverything(on: StrictRunner): Promise<void> {
     await decide(...part)
     acked += 10
   }
-  await decide({ kind: 'debit', key: 'd', amount: 5, memory: true })
+  await decide({ kind: 'hold', key: 'm', amount: 5, ttlMs: 60_000 })
+  // Decided again when the wallet is loaded anew, and then nobody has read its hold beforehand.
+  await decide({ kind: 'capture', key: 'd', hold: 'm', amount: 5, memory: true })
   expect((await sequencer.look(place, 0, 'me', 0)).pending.length).toBeGreaterThan(0)
   epoch += 1
   await sequencer.look(place, epoch, 'me', 10_000)
