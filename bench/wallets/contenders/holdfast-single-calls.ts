@@ -1,7 +1,8 @@
 import { Wallet } from '../../../packages/holdfast/src/api/wallet.js'
 import { systemClock } from '../../../packages/holdfast/src/engine/clock.js'
 import { Engine } from '../../../packages/holdfast/src/engine/index.js'
-import { PostgresIntents, PostgresJournal } from '../../../packages/holdfast/src/journal/index.js'
+import { JournalReader, PostgresIntents, PostgresJournal } from '../../../packages/holdfast/src/journal/index.js'
+import { Locks } from '../../../packages/holdfast/src/lock/index.js'
 import { migrate, Postgres, readSettings } from '../../../packages/holdfast/src/postgres/index.js'
 import { Keys, RedisConnection, RedisScriptRunner } from '../../../packages/holdfast/src/redis/index.js'
 import { type Answer, type Batch, type BatchReply, Sequencer } from '../../../packages/holdfast/src/sequencer/index.js'
@@ -95,6 +96,8 @@ async function assemble({ redisUrl, databaseUrl }: Place) {
     now: systemClock.now,
   })
   const journal = new PostgresJournal(postgres)
+  const reader = new JournalReader(postgres)
+  const locks = new Locks(runner, () => reader.nextLockToken(), {})
   const engine = new Engine({
     sequencer,
     journal,
@@ -108,5 +111,5 @@ async function assemble({ redisUrl, databaseUrl }: Place) {
     cluster: false,
   })
   engine.start()
-  return { postgres, redis, runner, sequencer, journal, engine, keys }
+  return { postgres, redis, runner, sequencer, journal, reader, locks, engine, keys, timeoutMs: 10_000 }
 }

@@ -1,3 +1,5 @@
+import { type ExplainOptions, explainHold, type HoldExplanation } from './explain.js'
+import { type HoldState, type ReadOptions, readHold } from './reading.js'
 import { type HoldFacts, type HoldReceipt, holdReceiptOf, type Receipt } from './receipt.js'
 import { type OperationOptions, perform, type Tenant } from './tenant.js'
 import * as check from './validate.js'
@@ -61,6 +63,16 @@ export class HoldRef {
   #own(): string {
     if (this.id.startsWith('~')) throw check.invalid('hold id', 'one that does not begin with ~', 'one that does')
     return this.id
+  }
+
+  /** How it stands now, open or closed, as the journal has it. Null: there never was such a hold. */
+  async get(options: ReadOptions = {}): Promise<HoldState | null> {
+    return readHold(this.#tenant, this.walletId, this.id, options)
+  }
+
+  /** What happened to its money, entry by entry, refunds included; and where it is now. */
+  async explain(options: ExplainOptions = {}): Promise<HoldExplanation> {
+    return explainHold(this.#tenant, this.walletId, this.id, options)
   }
 
   #beyond(options: ChargeOptions): { hold: string; beyond: boolean } {

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { type Durability, Engine, type EngineOptions, systemClock } from '../engine/index.js'
 import { HoldfastError } from '../errors/index.js'
-import { type Journal, PostgresIntents, PostgresJournal } from '../journal/index.js'
+import { JournalReader, PostgresIntents, PostgresJournal } from '../journal/index.js'
+import { Locks } from '../lock/index.js'
 import {
   checkMigrated,
   checkServer,
@@ -20,6 +21,7 @@ import * as check from './validate.js'
 import { Wallet } from './wallet.js'
 
 const DEFAULT_SHARDS = 64
+const DEFAULT_TIMEOUT_MS = 10_000
 
 export interface ConnectOptions {
   /** A URL, ioredis options, `{ cluster: [...] }`, or an ioredis client to connect like. */
@@ -45,11 +47,7 @@ export interface ConnectOptions {
   readonly engine?: Partial<EngineOptions>
 }
 
-interface Shared {
-  readonly engine: Engine
-  readonly journal: Journal
-  readonly sequencer: Sequencer
-  readonly durability: Durability
+interface Shared extends Omit<Tenant, 'keys'> {
   readonly close: () => Promise<void>
   readonly ping: () => Promise<void>
   keysOf(tenant: string): Keys
@@ -117,8 +115,9 @@ export class Holdfast {
   }
 
   #tenant(): Tenant {
-    const { engine, journal, sequencer, durability } = this.#shared
-    return { keys: this.#shared.keysOf(this.tenant), engine, journal, sequencer, durability }
+    const { engine, journal, reader, sequencer, locks, durability, timeoutMs } = this.#shared
+    const keys = this.#shared.keysOf(this.tenant)
+    return { keys, engine, journal, reader, sequencer, locks, durability, timeoutMs }
   }
 
   /** Answers what is under way, then ends connections of its own. Wallets of all tenants are closed with it. */
@@ -182,6 +181,8 @@ function share(
     now: () => Math.floor(systemClock.now()),
   })
   const journal = new PostgresJournal(postgres)
+  const reader = new JournalReader(postgres)
+  const locks = new Locks(runner, () => reader.nextLockToken(), given.telemetry)
   const engine = new Engine({
     sequencer,
     journal,
@@ -196,6 +197,7 @@ function share(
     options: given.engine,
   })
   const close = async (): Promise<void> => {
+    locks.close()
     await engine.close()
     runner.close()
     await Promise.all([redis.close(), postgres.close()])
@@ -203,5 +205,6 @@ function share(
   const ping = async (): Promise<void> => {
     await Promise.all([redis.ping(), journal.read([])])
   }
-  return { engine, journal, sequencer, durability: given.durability, close, ping, keysOf }
+  const timeoutMs = given.engine.timeoutMs ?? DEFAULT_TIMEOUT_MS
+  return { engine, journal, reader, sequencer, locks, durability: given.durability, timeoutMs, close, ping, keysOf }
 }

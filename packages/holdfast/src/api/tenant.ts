@@ -1,5 +1,6 @@
 import type { Durability, Engine, Outcome } from '../engine/index.js'
-import type { Journal } from '../journal/index.js'
+import type { Journal, JournalReader } from '../journal/index.js'
+import type { Locks } from '../lock/index.js'
 import { type Command, command } from '../machine/index.js'
 import type { Keys } from '../redis/index.js'
 import type { Sequencer } from '../sequencer/index.js'
@@ -26,8 +27,12 @@ export interface Tenant {
   readonly keys: Keys
   readonly engine: Engine
   readonly journal: Journal
+  readonly reader: JournalReader
   readonly sequencer: Sequencer
+  readonly locks: Locks
   readonly durability: Durability
+  /** How long reading and locking wait, unless the caller says otherwise. */
+  readonly timeoutMs: number
 }
 
 /** `key`: one of the engine's own, where the caller gives none. */

@@ -73,6 +73,11 @@ export function oneOf<T extends string>(name: string, value: unknown, allowed: r
   return value as T
 }
 
+export function flag(name: string, value: unknown): boolean {
+  if (value === undefined || typeof value === 'boolean') return value ?? false
+  throw invalid(name, 'true or false', show(value))
+}
+
 export function signal(value: unknown): AbortSignal | undefined {
   if (value === undefined || value instanceof AbortSignal) return value
   throw invalid('signal', 'an AbortSignal', show(value))

@@ -2,16 +2,26 @@ import { HoldfastError } from '../errors/index.js'
 import type { WalletRow } from '../journal/index.js'
 import { genesisHash, type Entry as MachineEntry, type WalletStatus } from '../machine/index.js'
 import type { CoreState } from '../sequencer/index.js'
+import { type ExclusiveOptions, type Lock, runExclusive } from './exclusive.js'
 import { Hold, HoldRef } from './hold.js'
-import { type Entry, entryOf, holdFactsOf, type Receipt, receiptOf } from './receipt.js'
+import {
+  type AtOptions,
+  type HoldState,
+  type PageOptions,
+  type PastBalance,
+  type ReadOptions,
+  readBalanceAt,
+  readEntries,
+  readHolds,
+} from './reading.js'
+import { type Entry, holdFactsOf, type Receipt, receiptOf } from './receipt.js'
 import { Session, SessionRef } from './session.js'
 import { type OperationOptions, perform, type Tenant } from './tenant.js'
 import { type MeterOptions, meterOf } from './terms.js'
 import * as check from './validate.js'
+import { type WaitOptions, within } from './waiting.js'
 
-const ENTRIES_MAX = 1_000
-
-export interface OpenOptions {
+export interface OpenOptions extends WaitOptions {
   /** A currency, or any asset code of your own. Amounts are integers in its smallest unit. */
   readonly currency: string
   /** How far `available` may go below zero. Default 0. */
@@ -54,8 +64,9 @@ export class Wallet {
 
   /** Makes the wallet. The same again changes nothing; with another currency or limit it is `wallet_exists`. */
   async open(options: OpenOptions): Promise<WalletState> {
-    const { currency, creditLimit = 0, metadata } = check.options('options', options)
-    const { keys, journal } = this.#tenant
+    const given = check.options('options', options)
+    const { currency, creditLimit = 0, metadata } = given
+    const { keys, journal, timeoutMs } = this.#tenant
     const ref = keys.ref(this.id)
     const asked = {
       ref,
@@ -65,8 +76,10 @@ export class Wallet {
       creditLimit: check.amount('creditLimit', creditLimit, 0),
       metadata: check.metadata(metadata),
     }
-    await journal.open({ ...asked, head: genesisHash(ref, asked.currency) })
-    const [row] = await journal.read([ref])
+    const [row] = await within(timeoutMs, given, async () => {
+      await journal.open({ ...asked, head: genesisHash(ref, asked.currency) })
+      return journal.read([ref])
+    })
     if (!row) throw new HoldfastError('wallet_not_found')
     if (row.currency !== asked.currency || row.initialLimit !== asked.creditLimit) {
       throw new HoldfastError('wallet_exists', undefined, { currency: row.currency, creditLimit: row.initialLimit })
@@ -75,15 +88,18 @@ export class Wallet {
   }
 
   /** As the journal has it; with `pending` what is decided but perhaps not committed yet. Null: never opened. */
-  async get(options: { pending?: boolean } = {}): Promise<WalletState | null> {
-    const { pending = false } = check.options('options', options)
-    const { keys, journal, sequencer } = this.#tenant
-    const ref = keys.ref(this.id)
-    const [row] = await journal.read([ref])
-    if (!row) return null
-    if (!pending) return stateOf(row)
-    const look = await sequencer.look(keys.place(ref), row.epoch, '', 0).catch(() => null)
-    return look?.why === 'trusted' && look.core ? stateOf(row, look.core) : stateOf(row)
+  async get(options: ReadOptions = {}): Promise<WalletState | null> {
+    const given = check.options('options', options)
+    const pending = check.flag('pending', given.pending)
+    const { keys, journal, sequencer, timeoutMs } = this.#tenant
+    return within(timeoutMs, given, async () => {
+      const place = keys.of(this.id)
+      const [row] = await journal.read([place.ref])
+      if (!row) return null
+      if (!pending) return stateOf(row)
+      const look = await sequencer.look(place, row.epoch, '', 0).catch(() => null)
+      return look?.why === 'trusted' && look.core ? stateOf(row, look.core) : stateOf(row)
+    })
   }
 
   async credit(amount: number, options: OperationOptions): Promise<Receipt> {
@@ -157,12 +173,26 @@ export class Wallet {
   }
 
   /** The journal, oldest first, after a seq. */
-  async entries(options: { after?: number; limit?: number } = {}): Promise<Entry[]> {
-    const { after = 0, limit = 100 } = check.options('options', options)
-    const from = check.integer('after', after, 0, Number.MAX_SAFE_INTEGER - 1) + 1
-    const { keys, journal } = this.#tenant
-    const entries = await journal.entries(keys.ref(this.id), from, check.integer('limit', limit, 1, ENTRIES_MAX))
-    return entries.map(entryOf)
+  async entries(options: PageOptions = {}): Promise<Entry[]> {
+    return readEntries(this.#tenant, this.id, options)
+  }
+
+  /** Its open holds, oldest first, made after a seq. */
+  async holds(options: PageOptions = {}): Promise<HoldState[]> {
+    return readHolds(this.#tenant, this.id, options)
+  }
+
+  /** Its balance after an entry, or at a time. Null: never opened. A seq that it has not reached is `entry_not_found`. */
+  async at(options: AtOptions): Promise<PastBalance | null> {
+    return readBalanceAt(this.#tenant, this.id, options)
+  }
+
+  /**
+   * Does `work` while nobody else does something under the same lock; `lock_busy` if it can't be had. For what lies outside of the wallet:
+   * its own operations need no lock, and are not kept out by one. The wallet need not exist.
+   */
+  async exclusive<T>(work: (lock: Lock) => T | Promise<T>, options: ExclusiveOptions = {}): Promise<T> {
+    return runExclusive(this.#tenant, this.id, work, options)
   }
 }
 

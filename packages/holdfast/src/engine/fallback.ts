@@ -110,7 +110,7 @@ export class Fallback {
 
   /** There is no such wallet; or only Redis knows what it acknowledged from memory, and then only Redis may decide. */
   #turnAway(attempt: Attempt): void {
-    if (!attempt.lane.memory) return attempt.refuse(new HoldfastError('wallet_not_found'))
+    if (!attempt.lane.memory) return this.#context.refuse(attempt, new HoldfastError('wallet_not_found'))
     if (!this.#context.redisAt(attempt.lane.place).open) return this.#context.again(attempt)
     this.#context.refuse(
       attempt,

@@ -52,7 +52,7 @@ export class Loader {
       lane.parked = []
       lane.loading = false
       for (const attempt of attempts) {
-        if (disappointed.has(attempt)) attempt.refuse(new HoldfastError('wallet_not_found'))
+        if (disappointed.has(attempt)) this.#context.refuse(attempt, new HoldfastError('wallet_not_found'))
         else this.#context.route(attempt)
       }
     }

@@ -174,8 +174,15 @@ export const ERRORS = {
   lock_busy: {
     status: 423,
     retryable: true,
-    meaning: 'Somebody else holds the lock of this wallet.',
-    action: 'Try again a moment later.',
+    meaning: 'Something else is being done with this wallet right now. Please try again in a moment.',
+    action:
+      'The text is fit to be shown to a user. Or try again a moment later: `retryAfterMs` is the most that is left of the lock.',
+  },
+  lock_lost: {
+    status: 423,
+    retryable: true,
+    meaning: 'The lock of the wallet was lost while work was being done under it.',
+    action: 'Stop the work: somebody else may have the lock by now. Repeat it as a whole, with the same keys.',
   },
   rate_limited: {
     status: 429,

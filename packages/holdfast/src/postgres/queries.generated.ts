@@ -3,6 +3,31 @@
 export const QUERIES = {
   append: `-- See the function: one statement appends many runs, and says what became of those that were not appended as a whole.
 SELECT refused, present, begun, clock_ms() AS clock FROM append($1, $2, $3, $4, $5, $6, $7, $8)`,
+  balanceAtSeq: `-- The balance after an entry. Seq 0 is before the first; \`seq\` is null where there is no such entry.
+SELECT w.currency, w.seq AS last_seq, true AS complete,
+       CASE WHEN $2::bigint = 0 THEN 0 ELSE e.seq END AS seq, coalesce(e.at, w.opened_at) AS at,
+       coalesce(e.available, 0) AS available, coalesce(e.reserved, 0) AS reserved, encode(coalesce(e.hash, w.genesis), 'hex') AS head
+FROM wallets w LEFT JOIN entries e ON e.wallet = $1 AND e.seq = $2
+WHERE w.ref = $1`,
+  balanceAtTime: `-- The balance after the last entry that was made at or before a time. The time of entries never goes back within a wallet, so the entry is
+-- found by halving: some twenty lookups by seq for a million entries, and no index on the time.
+--
+-- complete: a later entry is there, so that nothing made by then can be added any more.
+WITH RECURSIVE search(low, high) AS (
+  SELECT 0::bigint, w.seq FROM wallets w WHERE w.ref = $1
+  UNION ALL
+  SELECT CASE WHEN m.at <= $2 THEN m.seq ELSE s.low END, CASE WHEN m.at <= $2 THEN s.high ELSE m.seq - 1 END
+  FROM search s CROSS JOIN LATERAL (
+    SELECT e.seq, e.at FROM entries e WHERE e.wallet = $1 AND e.seq = (s.low + s.high + 1) / 2
+  ) m
+  WHERE s.low < s.high
+)
+SELECT w.currency, w.seq AS last_seq, s.low < w.seq AS complete, s.low AS seq, coalesce(e.at, w.opened_at) AS at,
+       coalesce(e.available, 0) AS available, coalesce(e.reserved, 0) AS reserved, encode(coalesce(e.hash, w.genesis), 'hex') AS head
+FROM wallets w
+JOIN search s ON s.low = s.high
+LEFT JOIN entries e ON e.wallet = $1 AND e.seq = s.low
+WHERE w.ref = $1`,
   beginTransfers: `-- Writes down what is meant. Written before, it only gets another number; with a wallet missing or another currency, nothing is written.
 WITH asked AS (
   SELECT t.*, s.currency AS source_currency, d.currency AS target_currency
@@ -41,6 +66,15 @@ DELETE FROM transfers t
 USING unnest($1::uuid[], $2::text[], $3::uuid[], $4::bigint[], $5::bigint[], $6::bigint[]) AS e(source, key, target, amount, fee, attempt)
 WHERE t.source = e.source AND t.key = e.key AND t.target = e.target AND t.amount = e.amount AND t.fee = e.fee
   AND (e.attempt = 0 OR e.attempt = t.attempt)`,
+  findHold: `-- What can be told about a hold from indexes alone: how it was made, what was refunded of it, and that it was closed under a key that
+-- follows from its own: by its expiry, or as a session by its end. One row if there is the wallet; \`made_seq\` is null where there is no such hold.
+SELECT w.currency, w.epoch, w.seq AS wallet_seq, encode(w.head, 'hex') AS head, m.seq AS made_seq, m.at AS made_at, m.metadata,
+       (SELECT x.seq FROM entries x
+        WHERE x.wallet = $1 AND x.key = ANY (ARRAY['~expire:' || $2, '~end:' || $2]) AND x.kind IN ('expire', 'settle')) AS closed_seq,
+       coalesce((SELECT max(r.hold_refunded) FROM entries r WHERE r.wallet = $1 AND r.hold = $2 AND r.of_seq IS NOT NULL), 0) AS refunded
+FROM wallets w
+LEFT JOIN entries m ON m.wallet = $1 AND m.key = $2::text AND m.kind = 'hold'
+WHERE w.ref = $1`,
   findKeys: `-- Entries by their keys, for replays. What an entry links to is the hash of the one before it, or what its wallet's chain began with.
 SELECT k.n::integer AS n, e.*, encode(e.hash, 'hex') AS hash_hex,
        encode(coalesce((SELECT p.hash FROM entries p WHERE p.wallet = e.wallet AND p.seq = e.seq - 1),
@@ -79,6 +113,12 @@ FROM unnest($1::uuid[], $2::bigint[], $3::text[]) WITH ORDINALITY AS e(wallet, s
 CROSS JOIN (SELECT timeline_epoch() AS floor, clock_ms() AS clock) AS t
 LEFT JOIN wallets w ON w.ref = e.wallet
 ORDER BY e.n`,
+  lastOfHold: `-- The last entry about a hold in a stretch of its wallet's journal, refunds aside. After the one that closes it there is none.
+SELECT e.seq, e.at, e.kind, e.hold_amount, e.hold_captured, e.hold_left, e.hold_expires_at, e.hold_refunded
+FROM entries e
+WHERE e.wallet = $1 AND e.seq >= $3 AND e.seq < $4 AND e.hold = $2 AND e.of_seq IS NULL
+ORDER BY e.seq DESC LIMIT 1`,
+  nextLockToken: `SELECT nextval('lock_tokens') AS token`,
   openHolds: `SELECT hold, amount, captured, left_over, expires_at, refunded FROM open_holds($1, $2)`,
   openTransfers: `-- Those that have waited longest first.
 SELECT replace(source::text, '-', '') AS source, key, replace(target::text, '-', '') AS target, amount, fee, tenant, counter, metadata, attempt
@@ -105,6 +145,40 @@ SELECT e.*, encode(e.hash, 'hex') AS hash_hex,
                        (SELECT w.genesis FROM wallets w WHERE w.ref = e.wallet)), 'hex') AS prev_hex
 FROM entries e
 WHERE e.wallet = $1 AND e.seq >= $2 ORDER BY e.seq LIMIT $3`,
+  readHoldEntries: `-- The entries about a hold in a stretch of its wallet's journal. There is no index for it, which every append would pay for: a stretch is
+-- read by seq, and callers keep it short.
+SELECT e.*, encode(e.hash, 'hex') AS hash_hex,
+       encode((SELECT p.hash FROM entries p WHERE p.wallet = e.wallet AND p.seq = e.seq - 1), 'hex') AS prev_hex
+FROM entries e
+WHERE e.wallet = $1 AND e.seq >= $3 AND e.seq < $4 AND e.hold = $2
+ORDER BY e.seq`,
+  readHoldRefunds: `-- Refunds of a hold's charges from a seq on: they have an index of their own, so it does not matter how much later they came.
+SELECT e.*, encode(e.hash, 'hex') AS hash_hex,
+       encode((SELECT p.hash FROM entries p WHERE p.wallet = e.wallet AND p.seq = e.seq - 1), 'hex') AS prev_hex
+FROM entries e
+WHERE e.wallet = $1 AND e.hold = $2 AND e.of_seq IS NOT NULL AND e.seq >= $3
+ORDER BY e.seq`,
+  readOpenHold: `-- One hold, if it is open: as good for a very old one, because the fold begins at the last checkpoint.
+SELECT w.seq AS wallet_seq, h.hold, h.amount, h.captured, h.left_over, h.expires_at, h.refunded
+FROM wallets w
+LEFT JOIN LATERAL (SELECT * FROM open_holds(w.ref, w.since) o WHERE o.hold = $2) h ON true
+WHERE w.ref = $1`,
+  readOpenHolds: `-- A page of a wallet's open holds, oldest first, and the state of the wallet that they are of: one row at least, if there is the wallet.
+-- The fold reads what came since the last checkpoint. Then each open hold is looked up by its key, for when it was made: one by one,
+-- because a join would read all entries of the wallet by seq, and all holds again for each of them.
+WITH open AS MATERIALIZED (
+  SELECT m.seq AS made_seq, m.at AS made_at, m.metadata, h.*
+  FROM wallets w
+  CROSS JOIN LATERAL open_holds(w.ref, w.since) h
+  CROSS JOIN LATERAL (SELECT e.seq, e.at, e.metadata FROM entries e WHERE e.wallet = $1 AND e.key = h.hold OFFSET 0) m
+  WHERE w.ref = $1
+), page AS (
+  SELECT * FROM open WHERE made_seq > $2 ORDER BY made_seq LIMIT $3
+)
+SELECT w.epoch, w.seq AS wallet_seq, encode(w.head, 'hex') AS head, page.*
+FROM wallets w LEFT JOIN page ON true
+WHERE w.ref = $1
+ORDER BY page.made_seq`,
   readSettings: `SELECT secret, created_at FROM settings`,
   readWallets: `SELECT replace(ref::text, '-', '') AS ref, id, currency, metadata, opened_at, initial_limit, epoch, owner, memory, seq,
        encode(head, 'hex') AS head, at, available, reserved, credit_limit, status, due, since

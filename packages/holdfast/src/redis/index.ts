@@ -1,3 +1,4 @@
+export { type Backoff, backoffMs } from './backoff.js'
 export type { ClusterTarget, RedisTarget } from './client.js'
 export { type ConnectionOptions, RedisConnection } from './connection.js'
 export { Keys, type KeysOptions, type Place } from './keys.js'

@@ -114,6 +114,12 @@ export class Keys {
     }
   }
 
+  /** Who has the wallet for itself, by its id. Beside the wallet and not part of its place: only those who ask for it need it. */
+  lock(walletId: string): string {
+    const { ref, shard } = this.of(walletId)
+    return `${this.#prefixes[shard]}lock:v1:${ref}`
+  }
+
   /** The wallets of a shard that somebody must look at, by time. */
   agenda(shard: number): string {
     return `hf:*:{${shard}}:agenda:v1:${this.#database}`

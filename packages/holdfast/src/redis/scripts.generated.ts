@@ -19,6 +19,55 @@ return names
 `,
 }
 
+export const lockRelease: Script = {
+  name: 'lock_release',
+  sha1: '48c0af50f201920df7a01ac8a2e7a08fb556dfe1',
+  keys: { min: 1, variable: false },
+  resend: 'safe',
+  batchMax: null,
+  batchArg: 1,
+  readonly: false,
+  source: `if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+return 0
+end
+return redis.call('DEL', KEYS[1])
+`,
+}
+
+export const lockRenew: Script = {
+  name: 'lock_renew',
+  sha1: '4a97a4022b535fbe82ad6b1b59f784cf49f78b2d',
+  keys: { min: 1, variable: false },
+  resend: 'safe',
+  batchMax: null,
+  batchArg: 1,
+  readonly: false,
+  source: `if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+return 0
+end
+return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+`,
+}
+
+export const lockTake: Script = {
+  name: 'lock_take',
+  sha1: '089d3f409557bcf790ecc89d11b9dcec182b0b3a',
+  keys: { min: 1, variable: false },
+  resend: 'safe',
+  batchMax: null,
+  batchArg: 1,
+  readonly: false,
+  source: `if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
+return 0
+end
+if redis.call('GET', KEYS[1]) == ARGV[1] then
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+return 0
+end
+return math.max(1, redis.call('PTTL', KEYS[1]))
+`,
+}
+
 export const walletDecide: Script = {
   name: 'wallet_decide',
   sha1: '69f3cd55d816dc2effba0e490c4772980b245b96',
@@ -2607,4 +2656,4 @@ return reply
 `,
 }
 
-export const scripts = { agendaClaim, walletDecide, walletInstall, walletLook, walletTend } as const satisfies Record<string, Script>
+export const scripts = { agendaClaim, lockRelease, lockRenew, lockTake, walletDecide, walletInstall, walletLook, walletTend } as const satisfies Record<string, Script>

@@ -45,6 +45,11 @@ export const METRICS = {
     labels: [],
     help: 'Operations acknowledged from memory that Redis lost and that no longer fit',
   },
+  holdfast_locks_total: {
+    type: 'counter',
+    labels: ['outcome'],
+    help: 'Locks of wallets: taken, busy after all retries, lost while work was done under them',
+  },
 } as const satisfies Record<
   string,
   { type: 'counter' | 'gauge' | 'histogram'; labels: readonly string[]; help: string }

@@ -86,6 +86,22 @@ const KEYLESS: typeof OPERATIONS = {
   end: (wallet, options) => metered(wallet).end({ total: 1, ...options }),
 }
 
+type Read = (wallet: Wallet, options: object) => Promise<unknown>
+
+/** What comes in pages, and the most that a page may have. */
+const PAGES: Record<string, [read: Read, limitMax: number]> = {
+  entries: [(wallet, options) => wallet.entries(options), 1_000],
+  holds: [(wallet, options) => wallet.holds(options), 1_000],
+  explain: [(wallet, options) => held(wallet).explain(options), 10_000],
+}
+
+const READS: Record<string, Read> = {
+  ...Object.fromEntries(Object.entries(PAGES).map(([name, [read]]) => [name, read])),
+  get: (wallet, options) => wallet.get(options),
+  'hold get': (wallet, options) => held(wallet).get(options),
+  exclusive: (wallet, options) => wallet.exclusive(() => 1, options),
+}
+
 const NOT_OPTIONS: [string, unknown][] = [
   ['null', null],
   ['text', PERSONAL],
@@ -104,7 +120,6 @@ const CASES: Case[] = [
   ['refund with options', 'invalid_argument', (wallet, bad) => wallet.refund(3, 1, bad), NOT_OPTIONS],
   ['close with options', 'invalid_argument', (wallet, bad) => wallet.close(bad), NOT_OPTIONS],
   ['open with options', 'invalid_argument', (wallet, bad) => wallet.open(bad), NOT_OPTIONS],
-  ['get with options', 'invalid_argument', (wallet, bad) => wallet.get(bad), NOT_OPTIONS],
   ['meter with options', 'invalid_argument', (wallet, bad) => wallet.meter(bad), NOT_OPTIONS],
   ['tick with options', 'invalid_argument', (wallet, bad) => metered(wallet).tick(bad), NOT_OPTIONS],
   ['end with options', 'invalid_argument', (wallet, bad) => metered(wallet).end(bad), NOT_OPTIONS],
@@ -309,16 +324,60 @@ const CASES: Case[] = [
       ['null', null],
     ],
   ],
+  ...Object.entries(READS).flatMap(([name, read]): Case[] => [
+    [`${name} with options`, 'invalid_argument', (wallet, bad) => read(wallet, bad), NOT_OPTIONS],
+    [
+      `${name} with timeout`,
+      'invalid_argument',
+      (wallet, timeout) => read(wallet, { timeout }),
+      [
+        ['zero', 0],
+        ['text', PERSONAL],
+        ['too long', 600_001],
+      ],
+    ],
+    [`${name} with signal`, 'invalid_argument', (wallet, signal) => read(wallet, { signal }), [['text', PERSONAL]]],
+  ]),
+  ...Object.entries(PAGES).flatMap(([name, [read, limitMax]]): Case[] => [
+    [
+      `${name} with limit`,
+      'invalid_argument',
+      (wallet, limit) => read(wallet, { limit }),
+      [...NOT_POSITIVE.filter(([, value]) => value !== undefined), ['too many', limitMax + 1]],
+    ],
+    [
+      `${name} after`,
+      'invalid_argument',
+      (wallet, after) => read(wallet, { after }),
+      NOT_INTEGERS.filter(([, value]) => value !== undefined),
+    ],
+    [
+      `${name} with pending`,
+      'invalid_argument',
+      (wallet, pending) => read(wallet, { pending }),
+      [
+        ['text', PERSONAL],
+        ['null', null],
+        ['a number', 1],
+      ],
+    ],
+  ]),
   [
-    'entries with limit',
+    'at',
     'invalid_argument',
-    (wallet, limit) => wallet.entries({ limit }),
-    [...NOT_POSITIVE.filter(([, value]) => value !== undefined), ['too many', 1_001]],
+    (wallet, bad) => wallet.at(bad),
+    [
+      ['nothing', undefined],
+      ['neither', {}],
+      ['both', { seq: 1, time: 1 }],
+      ['a date that is none', { time: new Date(Number.NaN) }],
+      ['a date before 1970', { time: new Date(-1) }],
+    ],
   ],
   [
-    'entries after',
+    'at seq',
     'invalid_argument',
-    (wallet, after) => wallet.entries({ after }),
+    (wallet, seq) => wallet.at({ seq }),
     NOT_INTEGERS.filter(([, value]) => value !== undefined),
   ],
   [
@@ -357,6 +416,23 @@ const CASES: Case[] = [
     'invalid_argument',
     (wallet, durability, hf) => hf.transfer(wallet.id, 'other', 5, { key, durability } as never),
     [['memory', 'memory']],
+  ],
+  [
+    'at time',
+    'invalid_argument',
+    (wallet, time) => wallet.at({ time }),
+    NOT_INTEGERS.filter(([, value]) => value !== undefined),
+  ],
+  ['exclusive', 'invalid_argument', (wallet, bad) => wallet.exclusive(bad), [...NOT_OPTIONS, ['none', undefined]]],
+  [
+    'exclusive with ttl',
+    'invalid_argument',
+    (wallet, ttl) => wallet.exclusive(() => 1, { ttl }),
+    [
+      ...NOT_POSITIVE.filter(([, value]) => value !== undefined),
+      ['shorter than 100 ms', 99],
+      ['longer than 10 minutes', 600_001],
+    ],
   ],
   ['a wallet id', 'invalid_argument', async (_, bad, hf) => hf.wallet(bad), [...NOT_TEXT, ['none', undefined]]],
   ['a hold id', 'invalid_argument', async (wallet, bad) => wallet.holdRef(bad), [...NOT_TEXT, ['none', undefined]]],

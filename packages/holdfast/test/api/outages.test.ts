@@ -113,6 +113,10 @@ describe('while Postgres is away', () => {
     expect(await refusal(wallet.get())).toMatchObject({ code: 'unavailable' })
     expect(await refusal(wallet.open({ currency: 'usd' }))).toMatchObject({ code: 'unavailable' })
     expect(await refusal(wallet.entries())).toMatchObject({ code: 'unavailable' })
+    expect(await refusal(wallet.holds())).toMatchObject({ code: 'unavailable' })
+    expect(await refusal(wallet.at({ seq: 1 }))).toMatchObject({ code: 'unavailable' })
+    expect(await refusal(wallet.holdRef('hold').get({ pending: true }))).toMatchObject({ code: 'unavailable' })
+    expect(await refusal(wallet.holdRef('hold').explain())).toMatchObject({ code: 'unavailable' })
     expect(await refusal(wallet.refund(1, 1, { key: 'r' }))).toMatchObject({ code: 'unavailable' })
 
     postgres.behave()

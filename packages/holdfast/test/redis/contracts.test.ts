@@ -1,7 +1,9 @@
 import { type RedisHandle, startRedis } from '@holdfast/services'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { Locks } from '../../src/lock/index.js'
 import { command } from '../../src/machine/index.js'
 import { Keys, type Place, type Script, ScriptError, scripts } from '../../src/redis/index.js'
+import { lockTake } from '../../src/redis/scripts.generated.js'
 import { type SequencedCommand, Sequencer } from '../../src/sequencer/index.js'
 import { emptyState } from '../machine/oracle.js'
 import { script } from './support/scripts.js'
@@ -61,6 +63,7 @@ describe('every shipped script', () => {
 
   it('touches only its KEYS, at each of its calls to Redis', async () => {
     await useEverything(runner)
+    await useLocks(runner)
     expect(await runner.denied()).toEqual([])
     const reached = new Set(await runner.reached())
     expect(shipped.flatMap(sitesOf).filter((site) => !reached.has(site))).toEqual([])
@@ -139,7 +142,9 @@ async function useEverything(on: StrictRunner): Promise<void> {
     await decide(...part)
     acked += 10
   }
-  await decide({ kind: 'debit', key: 'd', amount: 5, memory: true })
+  await decide({ kind: 'hold', key: 'm', amount: 5, ttlMs: 60_000 })
+  // Decided again when the wallet is loaded anew, and then nobody has read its hold beforehand.
+  await decide({ kind: 'capture', key: 'd', hold: 'm', amount: 5, memory: true })
   expect((await sequencer.look(place, 0, 'me', 0)).pending.length).toBeGreaterThan(0)
   epoch += 1
   await sequencer.look(place, epoch, 'me', 10_000)
@@ -152,6 +157,18 @@ async function useEverything(on: StrictRunner): Promise<void> {
   now += 120_000
   expect(await sequencer.tend(place.agendaKey, [{ place, epoch, acked: 1_000 }])).toEqual([null])
   expect(await sequencer.tend(place.agendaKey, [{ place, epoch, acked: 1_000 }])).toEqual([null])
+}
+
+async function useLocks(on: StrictRunner): Promise<void> {
+  const locks = new Locks(on, async () => 1, {})
+  const key = keys.lock('wallet')
+  const wanted = new AbortController().signal
+  const lease = await locks.take(key, 60_000, wanted, undefined)
+  await expect(locks.take(key, 60_000, wanted, undefined)).rejects.toMatchObject({ code: 'lock_busy' })
+  await lease.release()
+  // The same call twice, as after a reply that was lost.
+  expect(await on.run(lockTake, [key], ['me', 60_000])).toBe(0)
+  expect(await on.run(lockTake, [key], ['me', 60_000])).toBe(0)
 }
 
 function placeOf(id: string): Place {

@@ -43,6 +43,7 @@ describe('keys', () => {
     expect(keys.shard(ref)).toBe(0xffffffe1 % 64)
     expect(keys.place(ref).walletKey).toBe(`hf:acme:{33}:wallet:v1:${ref}`)
     expect(keys.place(ref).leaseKey).toBe(`hf:acme:{33}:lease:v1:${ref}`)
+    expect(keys.lock('user_42')).toBe(keys.place(keys.ref('user_42')).walletKey.replace(':wallet:', ':lock:'))
     expect(keys.place(ref).agendaKey).toMatch(/^hf:\*:\{33\}:agenda:v1:[0-9a-f]{8}$/)
   })
 
@@ -55,7 +56,7 @@ describe('keys', () => {
       const seen = slots.get(shard) ?? new Set()
       slots.set(shard, seen)
       const { walletKey, leaseKey, agendaKey } = keys.place(ref)
-      for (const key of [walletKey, leaseKey, agendaKey]) seen.add(slotOf(key))
+      for (const key of [walletKey, leaseKey, agendaKey, keys.lock(`wallet ${n}`)]) seen.add(slotOf(key))
     }
     expect(slots.size).toBe(64)
     expect([...slots.values()].every((seen) => seen.size === 1)).toBe(true)
@@ -84,7 +85,7 @@ describe('keys', () => {
     for (const id of ['maria.lopez@example.com', '+49 170 1234567', 'a', '日本', '{7}']) {
       const ref = keys.ref(id)
       expect(ref).toMatch(/^[0-9a-f]{32}$/)
-      for (const key of [keys.place(ref).walletKey, keys.place(ref).leaseKey]) {
+      for (const key of [keys.place(ref).walletKey, keys.place(ref).leaseKey, keys.lock(id)]) {
         expect(key).toMatch(/^hf:acme:\{\d+\}:[a-z]+:v1:[0-9a-f]{32}$/)
       }
     }

@@ -1,0 +1,1 @@
+SELECT nextval('lock_tokens') AS token

@@ -1,0 +1,41 @@
+import { HoldfastError } from '../errors/index.js'
+import * as check from './validate.js'
+
+/** How long a caller waits for an answer. */
+export interface WaitOptions {
+  /** Milliseconds. Default: as for operations. */
+  readonly timeout?: number
+  readonly signal?: AbortSignal
+}
+
+/** Ends the waiting when the time is up or the caller says so; `stop` then tells the work that nobody wants it any more. */
+export async function within<T>(
+  defaultMs: number,
+  options: Record<string, unknown>,
+  work: (stop: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const timeoutMs = check.timeoutMs(options.timeout) ?? defaultMs
+  const signal = check.signal(options.signal)
+  if (signal?.aborted) throw new HoldfastError('aborted', 'The caller had stopped waiting before it began')
+  const stop = new AbortController()
+  let timer: NodeJS.Timeout | undefined
+  let abort = () => {}
+  const stopped = new Promise<never>((_, reject) => {
+    const end = (error: HoldfastError) => {
+      stop.abort(error)
+      reject(error)
+    }
+    abort = () => end(new HoldfastError('aborted', 'The caller stopped waiting'))
+    timer = setTimeout(
+      () => end(new HoldfastError('timeout', `No answer within ${timeoutMs} ms`, { timeoutMs })),
+      timeoutMs,
+    )
+    signal?.addEventListener('abort', abort, { once: true })
+  })
+  try {
+    return await Promise.race([work(stop.signal), stopped])
+  } finally {
+    clearTimeout(timer)
+    signal?.removeEventListener('abort', abort)
+  }
+}

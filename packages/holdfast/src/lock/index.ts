@@ -1,0 +1,2 @@
+export type { Lease } from './lease.js'
+export { Locks } from './locks.js'
