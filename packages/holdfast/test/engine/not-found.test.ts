@@ -4,8 +4,8 @@ import { Engine, systemClock } from '../../src/engine/index.js'
 import { PostgresIntents, PostgresJournal } from '../../src/journal/index.js'
 import { command, genesisHash } from '../../src/machine/index.js'
 import { Postgres } from '../../src/postgres/index.js'
-import { Keys, RedisConnection, RedisScriptRunner } from '../../src/redis/index.js'
-import { Sequencer } from '../../src/sequencer/index.js'
+import { Keys, RedisConnection, RedisScriptRunner, RedisUnavailable } from '../../src/redis/index.js'
+import { type Batch, type BatchReply, Sequencer } from '../../src/sequencer/index.js'
 import { refusal } from '../api/support/paths.js'
 
 const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 5), shards: 1 })
@@ -33,14 +33,33 @@ class SlowAnswer extends PostgresJournal {
   }
 }
 
-it('tells only those that there is no such wallet who asked before that was read', async () => {
+/** Redis, to which the first call is on its way for as long as wanted. */
+class HeldUp extends Sequencer {
+  #held: Batch | undefined
+
+  override async decide(batch: Batch): Promise<BatchReply> {
+    if (this.#held || batch.commands.length === 0) return super.decide(batch)
+    this.#held = batch
+    throw new RedisUnavailable('unknown', 'no answer')
+  }
+
+  arrive(): Promise<BatchReply> {
+    return super.decide(this.#held as Batch)
+  }
+}
+
+async function start<J extends PostgresJournal, S extends Sequencer>(
+  Journal: new (postgres: Postgres) => J,
+  Redis: new (...parts: ConstructorParameters<typeof Sequencer>) => S,
+) {
   const postgres = new Postgres(await freshDatabase())
-  const journal = new SlowAnswer(postgres)
+  const journal = new Journal(postgres)
   const redis = new RedisConnection(await freshRedis())
   const now = () => Math.floor(systemClock.now())
   const options = { aheadMaxMs: 60_000, helpAfterMs: 10_000, idleAfterMs: 60_000, pendingMax: 1_000, now }
+  const sequencer = new Redis(new RedisScriptRunner(redis), options)
   const engine = new Engine({
-    sequencer: new Sequencer(new RedisScriptRunner(redis), options),
+    sequencer,
     journal,
     intents: new PostgresIntents(postgres),
     clock: systemClock,
@@ -51,21 +70,41 @@ it('tells only those that there is no such wallet who asked before that was read
     placeOf: (_tenant, ref) => keys.place(ref),
     cluster: false,
   })
+  const close = async () => {
+    await engine.close()
+    await redis.close()
+    await postgres.close()
+  }
   const ref = keys.ref('w')
+  const head = genesisHash(ref, 'usd')
+  const open = () => journal.open({ ref, tenant: 'test', id: 'w', currency: 'usd', creditLimit: 0, metadata: '', head })
   const credit = (key: string) =>
     engine.submit(keys.place(ref), command({ kind: 'credit', key, amount: 1 }), { memory: false })
+  return { journal, sequencer, open, credit, close }
+}
 
+it('tells nobody that there is no such wallet while a call of his may still be decided', async () => {
+  const { sequencer, open, credit, close } = await start(PostgresJournal, HeldUp)
+  const first = credit('held up')
+  // Long enough to find out that there is no wallet.
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  await open()
+  await credit('beside it')
+  await sequencer.arrive()
+  expect(await first).toMatchObject({ entry: { key: 'held up' } })
+  await close()
+})
+
+it('tells only those that there is no such wallet who asked before that was read', async () => {
+  const { journal, open, credit, close } = await start(SlowAnswer, Sequencer)
   const before = refusal(credit('before'))
   await journal.answered
-  const head = genesisHash(ref, 'usd')
-  await journal.open({ ref, tenant: 'test', id: 'w', currency: 'usd', creditLimit: 0, metadata: '', head })
+  await open()
   const after = credit('after')
   // Long enough for it to have found out that the wallet is being loaded.
   await new Promise((resolve) => setTimeout(resolve, 100))
   journal.arrive()
   expect(await before).toMatchObject({ code: 'wallet_not_found' })
   expect(await after).toMatchObject({ entry: { seq: 1, key: 'after' } })
-  await engine.close()
-  await redis.close()
-  await postgres.close()
+  await close()
 })
