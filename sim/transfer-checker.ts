@@ -1,4 +1,4 @@
-import { holdOf, targetKey } from '../packages/holdfast/src/engine/transfer-commands.js'
+import { holdKey, holdOf, targetKey } from '../packages/holdfast/src/engine/transfer-commands.js'
 import type { Intent } from '../packages/holdfast/src/journal/index.js'
 import type { Entry } from '../packages/holdfast/src/machine/index.js'
 import type { Operation } from './clients.js'
@@ -53,7 +53,7 @@ function tracesOf(intent: Intent, entries: ReadonlyMap<string, ReadonlyMap<strin
   const from = entries.get(source)
   const arrival = entries.get(target)?.get(targetKey(source, key))
   return {
-    hold: from?.get(key),
+    hold: from?.get(holdKey(key)),
     credit: arrival?.kind === 'credit' ? arrival : undefined,
     voided: arrival?.kind === 'void' ? arrival : undefined,
     fee: from?.get(`~transfer-fee:${key}`),

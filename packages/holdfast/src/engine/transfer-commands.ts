@@ -4,13 +4,13 @@ import { type Command, command } from '../machine/index.js'
 /**
  * The steps of a transfer as commands. Every key follows from the transfer's own, so that whoever takes a step takes the same one:
  *
- *     source   key                        hold      amount + fee
+ *     source   ~transfer-hold:<key>       hold      amount + fee
  *     target   ~transfer:<source>:<key>   credit    amount           the commit point; or void, and then it will never be
  *     source   ~transfer-fee:<key>        capture   fee
  *     source   ~transfer-settle:<key>     settle    amount + fee
  *     source   ~transfer-release:<key>    release                    where the target's key says void, or its wallet is closed
  *
- * The hold has the caller's key, which is used up with it, and a name of the engine's own: nobody else can spend or release it. What
+ * The hold has a name of the engine's own: nobody else can spend or release it. What
  * passes between the two is booked on the account `transfers`: it is zero when nothing is under way.
  */
 const ACCOUNT = 'transfers'
@@ -22,8 +22,7 @@ export function holdOf({ key, amount, fee, target }: Intent): Command {
   // Where it goes and what it costs decide, too: the same key for another transfer is a conflict.
   return command({
     kind: 'hold',
-    key,
-    hold: holdId(key),
+    key: holdKey(key),
     amount: amount + fee,
     ttlMs: HOLD_TTL_MS,
     counter: ACCOUNT,
@@ -33,7 +32,7 @@ export function holdOf({ key, amount, fee, target }: Intent): Command {
 
 /** Changes nothing; is there a hold? A "no" to it is a "no" to that. */
 export function probeOf({ key }: Intent): Command {
-  return command({ kind: 'extend', key: `~transfer-probe:${key}`, hold: holdId(key), ttlMs: 1, counter: ACCOUNT })
+  return command({ kind: 'extend', key: `~transfer-probe:${key}`, hold: holdKey(key), ttlMs: 1, counter: ACCOUNT })
 }
 
 export function creditOf({ source, key, amount, metadata }: Intent): Command {
@@ -46,14 +45,14 @@ export function voidOf({ source, key }: Intent, why: string): Command {
 }
 
 export function feeOf({ key, fee, counter }: Intent): Command {
-  return command({ kind: 'capture', key: `~transfer-fee:${key}`, hold: holdId(key), amount: fee, counter })
+  return command({ kind: 'capture', key: `~transfer-fee:${key}`, hold: holdKey(key), amount: fee, counter })
 }
 
 export function settleOf({ key, amount, fee, metadata }: Intent): Command {
   return command({
     kind: 'settle',
     key: `~transfer-settle:${key}`,
-    hold: holdId(key),
+    hold: holdKey(key),
     amount: amount + fee,
     counter: ACCOUNT,
     metadata,
@@ -61,13 +60,13 @@ export function settleOf({ key, amount, fee, metadata }: Intent): Command {
 }
 
 export function releaseOf({ key }: Intent): Command {
-  return command({ kind: 'release', key: `~transfer-release:${key}`, hold: holdId(key), counter: ACCOUNT })
+  return command({ kind: 'release', key: `~transfer-release:${key}`, hold: holdKey(key), counter: ACCOUNT })
 }
 
 export function targetKey(source: string, key: string): string {
   return `~transfer:${source}:${key}`
 }
 
-function holdId(key: string): string {
-  return `~transfer:${key}`
+export function holdKey(key: string): string {
+  return `~transfer-hold:${key}`
 }

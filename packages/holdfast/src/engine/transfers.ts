@@ -191,7 +191,9 @@ export class Transfers {
   /** Is there a hold, or will there never be one? For those who know that nobody makes it any more. */
   async isHeld(intent: Intent, patience: Patience): Promise<boolean> {
     const { source, key } = intent
-    const [entry] = await this.ask(patience, () => this.#context.journal.find([{ ref: source, key }]))
+    const [entry] = await this.ask(patience, () =>
+      this.#context.journal.find([{ ref: source, key: step.holdKey(key) }]),
+    )
     if (entry) return entry.params === step.holdOf(intent).params
     try {
       await this.#take(intent, 'source', step.probeOf(intent), patience)

@@ -72,7 +72,7 @@ export interface Command {
   key: string
   /** Deciding parameters as one string: the same key with another string here (or another hold) is a conflict. */
   params: string
-  /** The hold this is about; for `hold` and `meter` the key itself, or a name of the engine's own; empty for none. */
+  /** The hold this is about; for `hold` and `meter` the key itself; empty for none. */
   hold: string
   /** credit, debit, hold, capture, refund: the amount. extend: what is added, may be 0. settle: the total. limit: the new limit. */
   amount: number

@@ -18,7 +18,7 @@ describe('a transfer', () => {
       expect(await to.entries()).toEqual([transfer.to.entry])
       const [, ...left] = await from.entries()
       expect(left.map(({ kind, key, amount, counter }) => ({ kind, key, amount, counter }))).toEqual([
-        { kind: 'hold', key: 't', amount: 320, counter: 'transfers' },
+        { kind: 'hold', key: '~transfer-hold:t', amount: 320, counter: 'transfers' },
         { kind: 'capture', key: '~transfer-fee:t', amount: 20, counter: 'revenue' },
         { kind: 'settle', key: '~transfer-settle:t', amount: 320, counter: 'transfers' },
       ])
@@ -59,25 +59,22 @@ describe('a transfer', () => {
       await noneOpen(path)
     })
 
-    it('is a conflict with another destination, amount or fee, and with whatever else has its key', async () => {
+    it('is a conflict with another destination, amount or fee, and with nothing else that has its key', async () => {
       const [from, to, third] = [await path.wallet(100), await path.wallet(), await path.wallet()]
       await path.hf.transfer(from.id, to.id, 30, { key: 't', fee: 1 })
-      await from.debit(1, { key: 'debit' })
       const before = await from.get()
       for (const call of [
         () => path.hf.transfer(from.id, third.id, 30, { key: 't', fee: 1 }),
         () => path.hf.transfer(from.id, to.id, 31, { key: 't', fee: 1 }),
         () => path.hf.transfer(from.id, to.id, 30, { key: 't', fee: 2 }),
         () => path.hf.transfer(from.id, to.id, 31, { key: 't' }),
-        () => path.hf.transfer(from.id, to.id, 30, { key: 'debit', fee: 1 }),
-        () => from.hold(31, { key: 't', ttl: 60_000 }),
-        () => from.debit(31, { key: 't' }),
       ]) {
         expect(await refusal(call())).toMatchObject({ code: 'idempotency_conflict' })
       }
       expect(await from.get()).toEqual(before)
       expect(await third.get()).toMatchObject({ seq: 0 })
-      // The key is the source's: another source may use it.
+      await from.debit(1, { key: 't' })
+      // Another source may use it.
       await path.hf.transfer(to.id, third.id, 30, { key: 't', fee: 0 })
       await noneOpen(path)
     })
@@ -203,7 +200,7 @@ describe('the hold of a transfer', () => {
   onBothPaths((path) => {
     it('is spent, released and extended by nobody else', async () => {
       const wallet = await path.wallet(50)
-      const hold = wallet.holdRef('~transfer:t')
+      const hold = wallet.holdRef('~transfer-hold:t')
       for (const call of [
         () => hold.capture(1, { key: 'a' }),
         () => hold.settle(1, { key: 'a' }),

@@ -131,7 +131,8 @@ function aimed(oracle: Oracle, given: Command): Command {
     return { ...command({ kind: 'refund', key: given.key, of: charge.seq, amount }), ...oracle.facts(charge.seq) }
   }
   const holds = [...oracle.state.holds.keys()]
-  if (given.hold === '' || given.kind === 'hold' || holds.length === 0) return given
+  const makes = given.kind === 'hold' || given.kind === 'meter'
+  if (given.hold === '' || makes || holds.length === 0) return given
   return { ...given, hold: holds[given.key.length % holds.length] as string }
 }
 
