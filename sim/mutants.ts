@@ -208,7 +208,9 @@ export const MUTANTS: readonly Mutant[] = [
   {
     rule: 'a "no" waits until no call without an answer can be decided any more',
     without: 'refused, and then a copy of the same call arrives late and is committed',
-    patches: [{ file: `${ENGINE}/engine.ts`, find: 'if (waitMs <= 0) attempt', replace: 'if (true) attempt' }],
+    patches: [
+      { file: `${ENGINE}/engine.ts`, find: 'if (attempt.askedAt >= attempt.unansweredUntil)', replace: 'if (true)' },
+    ],
     within: 800,
   },
   {

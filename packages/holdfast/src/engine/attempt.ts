@@ -35,6 +35,8 @@ export class Attempt {
    * yes that nobody hears.
    */
   unansweredUntil = 0
+  /** When it was last asked to be decided (the engine's clock): what is answered to that rests on nothing older. */
+  askedAt = 0
   /** How far the wallet's own time is ahead of Redis's clock, if it turned out to be. */
   aheadMs = 0
   /** A refund: the journal did not have what it is for. */

@@ -88,6 +88,8 @@ export class Decider {
       if (!this.#context.redisClockKnown()) {
         this.#context.learnRedisClock((await this.#context.sequencer.decide({ wallets: lanes, commands: [] })).clock)
       }
+      const askedAt = this.#context.clock.now()
+      for (const attempt of attempts) attempt.askedAt = askedAt
       const commands = this.#sequenced(attempts, indexes)
       const { clock, runs, answers } = await this.#context.sequencer.decide({ wallets: lanes, commands })
       circuit.worked()

@@ -239,11 +239,15 @@ export class Engine {
     else clock.after(waitMs, look)
   }
 
+  /**
+   * Only what was asked when no earlier call could be decided any more. That a refusal has become old meanwhile (it waited for an
+   * append) does not help: the call that was late may have been decided behind it.
+   */
   #refuse(attempt: Attempt, error: HoldfastError): void {
     const { clock } = this.#context
-    const waitMs = attempt.unansweredUntil - clock.now()
-    if (waitMs <= 0) attempt.refuse(error)
-    else clock.after(waitMs + 1, () => this.#route(attempt))
+    if (attempt.askedAt >= attempt.unansweredUntil) return attempt.refuse(error)
+    const waitMs = Math.max(0, attempt.unansweredUntil - clock.now())
+    clock.after(waitMs + 1, () => this.#route(attempt))
   }
 
   /**

@@ -69,8 +69,10 @@ export class Fallback {
   }
 
   async #step(lane: Lane, group: readonly Attempt[]): Promise<void> {
-    const { journal, telemetry } = this.#context
+    const { clock, journal, telemetry } = this.#context
     const { ref } = lane.place
+    const askedAt = clock.now()
+    for (const attempt of group) attempt.askedAt = askedAt
     const fresh = lane.owned === null
     const state = lane.owned ?? (await this.#takeOver(lane, group))
     if (!state) return
