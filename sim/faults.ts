@@ -150,11 +150,13 @@ export class Faults {
   }
 
   /** Forward by up to half a minute; back by no more than the margin that callers keep. */
-  #jump(server: { skewMs: number }, name: string): void {
+  #anotherClock(skewMs: number): number {
     const { chance } = this.#world
-    server.skewMs = chance.happens(0.5)
-      ? Math.max(server.skewMs, chance.next() * 30_000)
-      : server.skewMs - chance.next() * 100
+    return chance.happens(0.5) ? Math.max(skewMs, chance.next() * 30_000) : skewMs - chance.next() * 100
+  }
+
+  #jump(server: { skewMs: number }, name: string): void {
+    server.skewMs = this.#anotherClock(server.skewMs)
     this.#world.tell(() => `${name}'s clock jumps to ${Math.round(server.skewMs)}`)
   }
 
@@ -163,7 +165,7 @@ export class Faults {
     const { chance } = this.#world
     const { servers } = this.#target
     const { skewMs } = servers.master
-    servers.failOver(copy, chance.happens(0.5) ? skewMs : (chance.next() - 0.5) * 10_000)
+    servers.failOver(copy, chance.happens(0.5) ? skewMs : this.#anotherClock(skewMs))
     for (const process of this.#target.processes()) {
       this.#world.plan(chance.happens(0.5) ? 0 : chance.next() * 3_000, () => process.followMaster())
     }
