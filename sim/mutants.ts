@@ -20,7 +20,10 @@ const DATABASE = 'sim/database.ts'
 const DECIDE = 'packages/holdfast/src/machine/decide.ts'
 const METER = 'packages/holdfast/src/machine/meter.ts'
 
-/** Processes usually hand each other's entries on, so that gaps hardly come up. This alone must do no harm: see `HARMLESS`. */
+/**
+ * Processes usually hand each other's entries on, so that gaps hardly come up. This alone costs patience only: a refusal that rests on the
+ * entry of somebody else waits until a sweeper brings it.
+ */
 const OWN_ENTRIES_ONLY = [
   {
     file: LUA,
@@ -35,7 +38,6 @@ const NO_RECALL = [{ file: LUA, find: 'local answer, entry = recall(w, c)', repl
 
 /** Changes that cost time and nothing else: the protocol must hold without them. */
 export const HARMLESS: readonly Pick<Mutant, 'rule' | 'patches'>[] = [
-  { rule: "processes append each other's entries", patches: OWN_ENTRIES_ONLY },
   { rule: 'the script remembers recent keys: the journal knows them all', patches: NO_RECALL },
   {
     rule: 'the lease keeps others from loading at once',
@@ -458,17 +460,5 @@ export const MUTANTS: readonly Mutant[] = [
       },
     ],
     within: 100,
-  },
-  {
-    rule: "a transfer's hold comes soon after it was written down, or not at all",
-    without: 'it comes when nobody knows of the transfer any more, and stays',
-    patches: [
-      {
-        file: `${ENGINE}/transfers.ts`,
-        find: 'Math.min(patience.deadline, began + options.transferHoldWithinMs)',
-        replace: 'clock.now() + options.transferHoldWithinMs',
-      },
-    ],
-    within: 1_000,
   },
 ]
