@@ -209,7 +209,9 @@ for i = 1, wallet_count do
 end
 for i = 1, command_count do
   local answer = answers[i]
-  if not wallets[commands[i].wallet] and answer[1] ~= 'error' then
+  local stumbled = type(answer) == 'table' and answer[1] == 'error'
+  -- What was accepted before another command of its wallet stumbled was not written either.
+  if not wallets[commands[i].wallet] and not stumbled then
     answer = { 'untrusted' }
   end
   if answer == ACCEPTED then

@@ -37,8 +37,8 @@ for i = 18 + 2 * hold_count, #ARGV do
   committed[ARGV[i]] = true
 end
 
--- What a command was can be read off its entry: `params` are its kind and numbers; those of a session are read by the machine. (Never a refund: those are not acknowledged
--- from memory, because they rest on facts of the journal.)
+-- What a command was can be read off its entry: `params` are its kind and numbers; those of a session are read by the machine. (Never
+-- a refund: those are not acknowledged from memory, because they rest on facts of the journal.)
 local function command_of(entry)
   local words = {}
   for word in string.gmatch(entry.params, '%S+') do

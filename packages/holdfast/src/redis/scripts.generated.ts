@@ -70,7 +70,7 @@ return math.max(1, redis.call('PTTL', KEYS[1]))
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: '69f3cd55d816dc2effba0e490c4772980b245b96',
+  sha1: '6a199bf6f0af99c0749ba1e06b3bb2e2f4784732',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -885,7 +885,8 @@ end
 end
 for i = 1, command_count do
 local answer = answers[i]
-if not wallets[commands[i].wallet] and answer[1] ~= 'error' then
+local stumbled = type(answer) == 'table' and answer[1] == 'error'
+if not wallets[commands[i].wallet] and not stumbled then
 answer = { 'untrusted' }
 end
 if answer == ACCEPTED then
