@@ -114,7 +114,8 @@ export class Clients {
   #ask(id: string, asked: Command, then: () => void): void {
     const { chance } = this.#world
     // Never from memory: what was acknowledged there is decided again and again until it is in the journal.
-    const unstorable = chance.happens(this.#unstorable)
+    // Nor under a key that callers share, as those do who end one session: its entry has the data of whoever came first.
+    const unstorable = chance.happens(this.#unstorable) && !asked.key.startsWith('~')
     const operation: Operation = {
       ref: keys.ref(id),
       command: unstorable ? { ...asked, metadata: UNSTORABLE } : asked,

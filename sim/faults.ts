@@ -119,7 +119,10 @@ export class Faults {
       postgres_clock: () => this.#jump(servers.postgres, 'postgres'),
       postgres_fails_over: () => {
         servers.postgres.loseStandby()
-        this.#soon(1_500, () => this.#target.note('postgres_hanging_commit', servers.postgres.failOver()))
+        this.#soon(1_500, () => {
+          this.#target.note('postgres_hanging_commit', servers.postgres.failOver())
+          servers.postgres.skewMs = this.#clockOfAnother(servers.postgres.skewMs)
+        })
       },
       // Seldom: what was refused before one can't be judged after it.
       postgres_fails_over_lagging: () => {
@@ -132,6 +135,7 @@ export class Faults {
           if (session !== servers.postgres.session) return
           servers.redisForgot = true
           this.#target.note('postgres_entry_lost', servers.postgres.failOverTo(copy))
+          servers.postgres.skewMs = this.#clockOfAnother(servers.postgres.skewMs)
         })
       },
     }
@@ -160,12 +164,17 @@ export class Faults {
     this.#world.tell(() => `${name}'s clock jumps to ${Math.round(server.skewMs)}`)
   }
 
+  /** Who takes over has a clock of its own, and may be far behind. */
+  #clockOfAnother(skewMs: number): number {
+    const { chance } = this.#world
+    return chance.happens(0.5) ? skewMs : (2 * chance.next() - 1) * 30_000
+  }
+
   /** Half of the processes know at once; the others go on talking to the old master for a while. */
   #failOverRedis(copy: DataCopy): void {
     const { chance } = this.#world
     const { servers } = this.#target
-    const { skewMs } = servers.master
-    servers.failOver(copy, chance.happens(0.5) ? skewMs : this.#anotherClock(skewMs))
+    servers.failOver(copy, this.#clockOfAnother(servers.master.skewMs))
     for (const process of this.#target.processes()) {
       this.#world.plan(chance.happens(0.5) ? 0 : chance.next() * 3_000, () => process.followMaster())
     }

@@ -42,6 +42,11 @@ export async function* schedules(from: number, seeds: number, jobs: number): Asy
       failure = error
       wake()
     })
+    // A thread that ends before it is told to leaves seeds behind that nobody runs.
+    worker.on('exit', (code) => {
+      failure ??= new Error(`a thread of the simulator ended by itself (${code})`)
+      wake()
+    })
     return worker
   })
   try {

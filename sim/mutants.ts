@@ -211,15 +211,21 @@ export const MUTANTS: readonly Mutant[] = [
     rule: 'a "no" waits until no call without an answer can be decided any more',
     without: 'refused, and then a copy of the same call arrives late and is committed',
     patches: [
-      { file: `${ENGINE}/engine.ts`, find: 'if (attempt.askedAt >= attempt.unansweredUntil)', replace: 'if (true)' },
+      { file: `${ENGINE}/engine.ts`, find: 'if (askedAt >= attempt.unansweredUntil)', replace: 'if (true)' },
     ],
     within: 800,
   },
   {
     rule: 'deadline',
     without: 'a paused attempt wakes up and is committed after its retry was refused',
-    patches: [{ file: LUA, find: 'if latest > c.deadline then', replace: 'if false then' }],
+    patches: [{ file: LUA, find: 'clock > c.deadline then', replace: 'false then' }],
     within: 200,
+  },
+  {
+    rule: 'a deadline is by the clock of one server alone',
+    without: 'a call that was held up is decided by who was promoted, whose clock is behind, after its retry was refused',
+    patches: [{ file: LUA, find: 'if told_life ~= life or clock', replace: 'if clock' }],
+    within: 3_000,
   },
   {
     rule: 'pending entries are never overwritten',

@@ -74,6 +74,8 @@ export class Process {
   readonly #servers: Servers
   readonly #weather: Weather
   readonly #note: (what: string) => void
+  /** A proxy stands between it and Redis: what was held up on the way reaches whoever is the master by then. */
+  readonly #proxied: boolean
   #pausedUntil = 0
   /** What would have happened while it paused, in order. */
   #waiting: (() => void)[] = []
@@ -84,6 +86,7 @@ export class Process {
     this.#servers = servers
     this.#weather = weather
     this.redis = servers.master
+    this.#proxied = world.chance.happens(0.5)
     this.skewMs = world.chance.happens(0.5) ? 0 : (world.chance.next() - 0.5) * 20_000
     this.#note = (what) => telemetry.count?.('holdfast_recoveries_total', { what })
     this.journal = new SimJournal(servers.postgres.database, (...asked) => this.#statement(...asked))
@@ -181,6 +184,7 @@ export class Process {
       run: (script, scriptKeys, args) =>
         new Promise((resolve, reject) => {
           const server = this.redis
+          const reached = (): RedisServer => (this.#proxied ? this.#servers.master : server)
           const { chance } = this.#world
           let answered = false
           const answer = (settle: () => void, inMs: number): void =>
@@ -207,13 +211,13 @@ export class Process {
               // The connection breaks, and the server reads late what it had of it.
               this.#world.plan(
                 chance.next() * 1_500,
-                () => server.up && this.#execute(server, script, scriptKeys, args as string[]),
+                () => reached().up && this.#execute(reached(), script, scriptKeys, args),
               )
               return giveUp(chance.next() * 50)
             }
             this.#world.plan(this.#delayMs(), () => {
-              if (!server.up) return giveUp(1)
-              const outcome = this.#execute(server, script, scriptKeys, args)
+              if (!reached().up) return giveUp(1)
+              const outcome = this.#execute(reached(), script, scriptKeys, args)
               if (this.redisCut || chance.happens(this.#weather.lossy)) {
                 if (script.name === 'wallet_install' && chance.happens(this.#weather.evicting))
                   this.#world.plan(chance.next() * TIMEOUT_MS, () => this.#servers.evictKey(scriptKeys[1]))

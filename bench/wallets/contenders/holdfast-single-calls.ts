@@ -44,7 +44,7 @@ export class SingleCallContender extends HoldfastContender {
 }
 
 class SingleCallSequencer extends Sequencer {
-  override async decide({ wallets, commands }: Batch): Promise<BatchReply> {
+  override async decide({ life, wallets, commands }: Batch): Promise<BatchReply> {
     const told = wallets.map(() => 0)
     const replies = await Promise.all(
       commands.map((command) => {
@@ -55,6 +55,7 @@ class SingleCallSequencer extends Sequencer {
         told[command.wallet] = (told[command.wallet] as number) + 1
         const { place, epochMin, epoch, acked } = wallet
         return super.decide({
+          life,
           wallets: [{ place, epochMin, epoch, acked, known }],
           commands: [{ ...command, wallet: 0 }],
         })
@@ -70,6 +71,7 @@ class SingleCallSequencer extends Sequencer {
     }
     return {
       clock: Math.max(...replies.map(({ clock }) => clock)),
+      life: replies[0]?.life as string,
       runs: runs as BatchReply['runs'],
       answers: replies.map(({ answers }) => answers[0] as Answer),
     }

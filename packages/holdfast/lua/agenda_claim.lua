@@ -6,9 +6,9 @@
 -- Returns { name, … }
 -- @keys 1
 -- @resend safe
+-- @include wallet/server
 
-local time = redis.call('TIME')
-local clock = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local clock = server_clock()
 local names = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', clock), 'LIMIT', 0, ARGV[1])
 for i = 1, #names do
   redis.call('ZADD', KEYS[1], string.format('%.0f', clock + tonumber(ARGV[2])), names[i])

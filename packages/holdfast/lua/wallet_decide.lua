@@ -4,18 +4,17 @@
 -- ARGV  1    how many commands
 --       2    all the rest, packed (src/sequencer/message.ts writes it): the caller's clock (ms), how far ahead of it the server's clock may
 --            be believed (ms), after how long somebody should look after a pending entry (ms), how many pending entries a wallet may have,
---            how many agendas
+--            how many agendas, the life of the server by whose clock the deadlines are
 --            then for each wallet   number of its agenda, name on it, least epoch to trust, epoch of the next two, acknowledged seq,
 --                                   seq up to which the caller has entries
---            then for each command  wallet (1…), flags, kind, key, params, hold, counter, metadata, amount, ttl, deadline, by how much
---                                   the wallet's own time may be ahead of it; for a refund also seq and size of the charge, and with
---                                   facts those: epoch, seq, refunded, is the hold closed, charged to it, refunded of that
--- Returns one packed string: the server's clock, then for each wallet and each command
+--            then for each command  wallet (1…), flags, kind, key, params, hold, counter, metadata, amount, ttl, deadline; for a refund also
+--                                   seq and size of the charge, and with facts those: epoch, seq, refunded, is the hold closed, charged to it, refunded of that
+-- Returns one packed string: the server's clock and its life, then for each wallet and each command
 --       wallet   epoch, acked, how many entries, and all pending entries that the caller does not have yet, oldest first; a missing one
 --                ends the list                                                        or: untrusted, why, epoch
 --       command  accepted, seq · replay, entry · words:
 --                no epoch seq head code fact value … · conflict epoch seq head · seen (the result is gone from here; the journal has it)
---                late clock · more · facts · touched due epoch seq · full · unmarked · untrusted · error text
+--                late · more · facts · touched due epoch seq · full · unmarked · untrusted · error text
 --
 -- One string in and one out: a thousand arguments and nested replies cost both sides more than the decisions themselves.
 --
@@ -24,15 +23,16 @@
 -- @keys 2+
 -- @resend never
 -- @batch 64
+-- @include wallet/server
 -- @include wallet/entry
 -- @include wallet/state
 -- @include wallet/recent
 -- @include wallet/refunds
 -- @include wallet/decide
 
-local HEADER = '<ddddH'
+local HEADER = '<ddddHc32'
 local WALLET = '<HHc0dddd'
-local COMMAND = '<HBBc0Hc0Hc0Hc0Hc0I4c0dddd'
+local COMMAND = '<HBBc0Hc0Hc0Hc0Hc0I4c0ddd'
 local CHARGE = '<dd'
 local FACTS = '<dddBdd'
 local BEYOND, MEMORY, REFUND, KNOWN = 1, 2, 4, 8
@@ -42,11 +42,10 @@ local ACCEPTED, REPLAY, WORDS = 0, 1, 2
 
 local command_count = tonumber(ARGV[1])
 local message = ARGV[2]
-local caller_clock, ahead_max, help_after, pending_max, agenda_count, position = unpack_bytes(HEADER, message)
+local caller_clock, ahead_max, help_after, pending_max, agenda_count, told_life, position = unpack_bytes(HEADER, message)
 local wallet_count = #KEYS - agenda_count
 
-local time = redis.call('TIME')
-local clock = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local clock = server_clock()
 
 local told = {}
 for i = 1, wallet_count do
@@ -61,12 +60,12 @@ end
 
 local commands = {}
 for i = 1, command_count do
-  local wallet, flags, kind, key, params, hold, counter, metadata, amount, ttl, deadline, ahead
-  wallet, flags, kind, key, params, hold, counter, metadata, amount, ttl, deadline, ahead, position =
+  local wallet, flags, kind, key, params, hold, counter, metadata, amount, ttl, deadline
+  wallet, flags, kind, key, params, hold, counter, metadata, amount, ttl, deadline, position =
     unpack_bytes(COMMAND, message, position)
   local c = {
     wallet = wallet, kind = kind, key = key, params = params, hold = hold, counter = counter, metadata = metadata,
-    amount = amount, ttl = ttl, deadline = deadline, ahead = ahead, beyond = has(flags, BEYOND), memory = has(flags, MEMORY), of = 0,
+    amount = amount, ttl = ttl, deadline = deadline, beyond = has(flags, BEYOND), memory = has(flags, MEMORY), of = 0,
   }
   if has(flags, REFUND) then
     c.of, c.charge, position = unpack_bytes(CHARGE, message, position)
@@ -134,11 +133,9 @@ local function attempt(c)
       return answer, entry
     end
   end
-  -- The wallet's time counts too, because this server's clock may be behind that of the one before it. Where it is ahead for good, the
-  -- caller says by how much; what this server's clock says of a call that was held up stays true all the same.
-  local latest = math.max(clock, w.clock - c.ahead)
-  if latest > c.deadline then
-    return { 'late', digits(math.max(clock, w.clock)) }
+  -- A deadline by the clock of another server says nothing here: who was promoted may be minutes behind.
+  if told_life ~= life or clock > c.deadline then
+    return { 'late' }
   end
   -- One step a call: sorting thousands of due holds for every command of a batch would keep everybody else waiting.
   if w.more then
@@ -186,7 +183,7 @@ for i = 1, command_count do
   details[i] = detail
 end
 
-local reply = { pack('<d', clock) }
+local reply = { pack('<dc32', clock, life) }
 for i = 1, wallet_count do
   local w = wallets[i]
   if w then

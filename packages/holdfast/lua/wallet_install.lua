@@ -5,35 +5,36 @@
 -- Postgres says; what no longer fits is reported.
 --
 -- KEYS  1 the shard's agenda   2 the wallet   3 the lease
--- ARGV  1 name on the agenda   2 who asks   3 deadline, ms of the server's clock   4 after how long somebody should look after pending entries, ms
---       5 epoch   6 seq   7 head   8 at   9 available   10 reserved   11 limit   12 status   13 due   14 since   15 memory   16 clock
---       17 how many holds; for each: id, its five numbers
+-- ARGV  1 name on the agenda   2 who asks   3 deadline, ms of the clock of   4 the server's life that was looked at
+--       5 after how long somebody should look after pending entries, ms
+--       6 epoch   7 seq   8 head   9 at   10 available   11 reserved   12 limit   13 status   14 due   15 since   16 memory   17 clock
+--       18 how many holds; for each: id, its five numbers
 --       then the keys among the pending entries that the journal has already
 -- Returns { 'installed', seq, key, code, key, code, … } (what was acknowledged from memory and is lost, and why)
 --         { 'newer', epoch } · { 'late' }
 -- @keys 3
 -- @resend never
+-- @include wallet/server
 -- @include wallet/entry
 -- @include wallet/state
 -- @include wallet/recent
 -- @include wallet/refunds
 -- @include wallet/decide
 
-local time = redis.call('TIME')
-local clock = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-if clock > tonumber(ARGV[3]) then
+local life = incarnation()
+if life ~= ARGV[4] or server_clock() > tonumber(ARGV[3]) then
   return { 'late' }
 end
 
-local epoch = tonumber(ARGV[5])
+local epoch = tonumber(ARGV[6])
 local old = read_core(KEYS[2])
 if old and old.epoch >= epoch then
   return { 'newer', digits(old.epoch) }
 end
 
-local hold_count = tonumber(ARGV[17])
+local hold_count = tonumber(ARGV[18])
 local committed = {}
-for i = 18 + 2 * hold_count, #ARGV do
+for i = 19 + 2 * hold_count, #ARGV do
   committed[ARGV[i]] = true
 end
 
@@ -75,16 +76,16 @@ if redis.call('GET', KEYS[3]) == ARGV[2] then
 end
 
 local w = track({
-  epoch = epoch, life = incarnation(), seq = tonumber(ARGV[6]), head = ARGV[7], at = tonumber(ARGV[8]),
-  available = tonumber(ARGV[9]), reserved = tonumber(ARGV[10]), limit = tonumber(ARGV[11]), status = ARGV[12],
-  due = tonumber(ARGV[13]), since = tonumber(ARGV[14]), open = hold_count, acked = tonumber(ARGV[6]), floor = tonumber(ARGV[6]),
-  agenda = 0, memory = ARGV[15] == '1', clock = tonumber(ARGV[16]), ring = RING, recent = '',
+  epoch = epoch, life = life, seq = tonumber(ARGV[7]), head = ARGV[8], at = tonumber(ARGV[9]),
+  available = tonumber(ARGV[10]), reserved = tonumber(ARGV[11]), limit = tonumber(ARGV[12]), status = ARGV[13],
+  due = tonumber(ARGV[14]), since = tonumber(ARGV[15]), open = hold_count, acked = tonumber(ARGV[7]), floor = tonumber(ARGV[7]),
+  agenda = 0, memory = ARGV[16] == '1', clock = tonumber(ARGV[17]), ring = RING, recent = '',
   -- There is no second call for what was acknowledged: all that is due expires in this one.
   expire_max = math.huge,
 }, KEYS[2], {})
 for i = 1, hold_count do
-  local amount, captured, left, expires, refunded = string.match(ARGV[17 + 2 * i], '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
-  put(w, 'h:' .. ARGV[16 + 2 * i], format_hold({
+  local amount, captured, left, expires, refunded = string.match(ARGV[18 + 2 * i], '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
+  put(w, 'h:' .. ARGV[17 + 2 * i], format_hold({
     amount = tonumber(amount), captured = tonumber(captured), left = tonumber(left), expires = tonumber(expires),
     refunded = tonumber(refunded),
   }))
@@ -102,5 +103,5 @@ for i = 1, #pending do
 end
 reply[2] = digits(w.seq)
 w.clock = math.max(w.clock, w.at)
-write_wallet(w, KEYS[1], ARGV[1], w.clock + tonumber(ARGV[4]))
+write_wallet(w, KEYS[1], ARGV[1], w.clock + tonumber(ARGV[5]))
 return reply

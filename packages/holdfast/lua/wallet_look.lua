@@ -3,21 +3,23 @@
 --
 -- KEYS  1 the wallet   2 the lease
 -- ARGV  1 least epoch to trust   2 who asks   3 for how long the lease is wanted, ms; 0: not at all
--- Returns { 'trusted' | why not, epoch, 'leased' | 'busy' | '', core, entry, … } with the entries that are pending, oldest first
---         and for each whether it was acknowledged from memory: {entry, '1' | '0', …}
+-- Returns { 'trusted' | why not, epoch, 'leased' | 'busy' | '', core, the server's clock, its life, entry, … } with the entries that are
+--         pending, oldest first, and for each whether it was acknowledged from memory: {entry, '1' | '0', …}
 -- @keys 2
 -- @resend safe
+-- @include wallet/server
 -- @include wallet/entry
 -- @include wallet/state
 -- @include wallet/recent
 
 local PENDING_MAX = 4096
 
+local life = incarnation()
 local w, core = read_core(KEYS[1])
 local why = 'trusted'
 if not w then
   why = 'missing'
-elseif w.life ~= incarnation() then
+elseif w.life ~= life then
   why = 'incarnation'
 elseif w.epoch < tonumber(ARGV[1]) then
   why = 'epoch'
@@ -31,7 +33,7 @@ if why ~= 'trusted' and ARGV[3] ~= '0' then
   end
 end
 
-local reply = { why, digits(w and w.epoch or 0), lease, w and core or '' }
+local reply = { why, digits(w and w.epoch or 0), lease, w and core or '', digits(server_clock()), life }
 if not w then
   return reply
 end

@@ -10,6 +10,7 @@
 -- @keys 2+
 -- @resend safe
 -- @batch 64
+-- @include wallet/server
 -- @include wallet/entry
 -- @include wallet/state
 -- @include wallet/recent
@@ -21,8 +22,7 @@ local caller_clock = tonumber(ARGV[2])
 local ahead_max = tonumber(ARGV[3])
 local help_after = tonumber(ARGV[4])
 local idle_after = tonumber(ARGV[5])
-local time = redis.call('TIME')
-local clock = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local clock = server_clock()
 local life = incarnation()
 local touch = { kind = 'touch', key = '', hold = '' }
 

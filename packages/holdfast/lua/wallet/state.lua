@@ -31,15 +31,6 @@ local OVERLOOKED_MS = 60000
 -- Lua hands at most some 8,000 values to one call; a wallet that is installed may have more holds than that.
 local VALUES_MAX = 4000
 
--- The identity of this server's life. A restart changes the run id, a promotion the replication id; both are read from the server
--- itself, because what a client believes may be about another server. Read once a call: 4 µs, found by plain search (patterns: 11 µs).
-local function incarnation()
-  local info = redis.call('INFO', 'server', 'replication')
-  local run = string.find(info, 'run_id:', 1, true)
-  local replication = string.find(info, 'master_replid:', 1, true)
-  return string.sub(info, run + 7, run + 22) .. string.sub(info, replication + 14, replication + 29)
-end
-
 -- What is too short or of another version is no core: whoever wrote it, the journal knows better.
 local function parse_core(bytes)
   if #bytes < CORE_BYTES then

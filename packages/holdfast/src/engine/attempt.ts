@@ -37,8 +37,6 @@ export class Attempt {
   unansweredUntil = 0
   /** When it was last asked to be decided (the engine's clock): what is answered to that rests on nothing older. */
   askedAt = 0
-  /** How far the wallet's own time is ahead of Redis's clock, if it turned out to be. */
-  aheadMs = 0
   /** A refund: the journal did not have what it is for. */
   chargeMissing = false
   /** A refund: so many times what the journal knew of the charge was not enough. */

@@ -89,12 +89,8 @@ export interface Context {
   readonly postgres: Circuit
   /** Is Redis there, for the wallets of this place? */
   redisAt(place: Place): Circuit
-  /** Redis's and Postgres's clock, as far as it is known, never later than it is. */
-  redisNow(): number
+  /** Postgres's clock, as far as it is known, never later than it is. */
   postgresNow(): number
-  learnRedisClock(clock: number): void
-  /** Has Redis ever told its clock? Before that no deadline can be told to it. */
-  redisClockKnown(): boolean
   learnPostgresClock(clock: number): void
   /** Sends an attempt where it belongs now. */
   route(attempt: Attempt): void

@@ -1,5 +1,5 @@
 import { HoldfastError } from '../errors/index.js'
-import type { Answer, Batch, PendingRun } from '../sequencer/index.js'
+import { type Answer, type Batch, NO_LIFE, type PendingRun } from '../sequencer/index.js'
 import type { Attempt } from './attempt.js'
 import { jitteredMs } from './clock.js'
 import type { Confirmer } from './confirmer.js'
@@ -12,6 +12,9 @@ interface Group {
   readonly queue: Attempt[]
   calls: number
   scheduled: boolean
+  /** The server that answered last, and how far its clock is ahead of the engine's: never more than it is. */
+  life: string
+  aheadMs: number
 }
 
 /**
@@ -42,7 +45,7 @@ export class Decider {
     const name = this.#groupOf(attempt.lane)
     let group = this.#groups.get(name)
     if (!group) {
-      group = { queue: [], calls: 0, scheduled: false }
+      group = { queue: [], calls: 0, scheduled: false, life: NO_LIFE, aheadMs: 0 }
       this.#groups.set(name, group)
     }
     group.queue.push(attempt)
@@ -67,7 +70,7 @@ export class Decider {
     for (const attempt of group.queue.splice(0, this.#context.options.decideBatchMax)) {
       if (attempt.settled) continue
       if (this.#context.postgres.open && !attempt.memory) {
-        this.#context.refuse(attempt, new HoldfastError('unavailable', 'Postgres is away; nothing was decided'))
+        this.#context.refuse(attempt, new HoldfastError('unavailable', 'Postgres is away'))
       } else {
         attempts.push(attempt)
       }
@@ -84,16 +87,14 @@ export class Decider {
     }
     const circuit = this.#context.redisAt((lanes[0] as Lane).place)
     try {
-      // Once in a process's life: a deadline by the wrong clock would let a held-up call be decided after its caller has gone.
-      if (!this.#context.redisClockKnown()) {
-        this.#context.learnRedisClock((await this.#context.sequencer.decide({ wallets: lanes, commands: [] })).clock)
-      }
       const askedAt = this.#context.clock.now()
       for (const attempt of attempts) attempt.askedAt = askedAt
-      const commands = this.#sequenced(attempts, indexes)
-      const { clock, runs, answers } = await this.#context.sequencer.decide({ wallets: lanes, commands })
+      const commands = this.#sequenced(group, attempts, indexes)
+      const reply = await this.#context.sequencer.decide({ life: group.life, wallets: lanes, commands })
+      const { runs, answers } = reply
       circuit.worked()
-      this.#context.learnRedisClock(clock)
+      group.life = reply.life
+      group.aheadMs = reply.clock - this.#context.clock.now()
       this.#receive(lanes, runs, attempts, answers, indexes)
     } catch (error) {
       circuit.failed()
@@ -109,13 +110,11 @@ export class Decider {
     }
   }
 
-  #sequenced(attempts: readonly Attempt[], indexes: ReadonlyMap<Lane, number>): Batch['commands'] {
-    const behind = this.#context.redisNow() - this.#context.clock.now()
+  #sequenced(group: Group, attempts: readonly Attempt[], indexes: ReadonlyMap<Lane, number>): Batch['commands'] {
     return attempts.map((attempt) => ({
       wallet: indexes.get(attempt.lane) as number,
       command: attempt.command,
-      deadline: Math.floor(this.#callEnds(attempt) + behind),
-      aheadMs: attempt.aheadMs,
+      deadline: Math.floor(this.#callEnds(attempt) + group.aheadMs),
       memory: attempt.memory,
     }))
   }
@@ -197,7 +196,6 @@ export class Decider {
         attempt.lane.memoryWanted = true
         return this.#loader.park(attempt)
       case 'late':
-        attempt.aheadMs = Math.max(0, Math.ceil(answer.clock - this.#context.redisNow()))
         return this.#context.again(attempt)
       case 'seen':
         return this.#finder.add(attempt, () => this.#context.again(attempt))

@@ -71,7 +71,6 @@ export class Engine {
   readonly #transfers: Transfers
   readonly #recovery: TransferRecovery
   readonly #parts: EngineParts
-  #redisBehindMs: number | undefined
   #postgresBehindMs = 0
   #attempts = 0
   #closing = false
@@ -98,12 +97,7 @@ export class Engine {
       asker,
       postgres,
       redisAt: (place) => this.#redisAt(this.#groupOf(place)),
-      redisNow: () => clock.now() + (this.#redisBehindMs ?? 0),
-      redisClockKnown: () => this.#redisBehindMs !== undefined,
       postgresNow: () => clock.now() + this.#postgresBehindMs,
-      learnRedisClock: (time) => {
-        this.#redisBehindMs = time - clock.now()
-      },
       learnPostgresClock: (time) => {
         this.#postgresBehindMs = time - clock.now()
       },
@@ -240,12 +234,14 @@ export class Engine {
   }
 
   /**
-   * Only what was asked when no earlier call could be decided any more. That a refusal has become old meanwhile (it waited for an
-   * append) does not help: the call that was late may have been decided behind it.
+   * A "no": only what was asked when no earlier call could be decided any more. That it has become old meanwhile (it waited for an
+   * append) does not help: the call that was late may have been decided behind it. "Come again" rests on nothing that was asked: for that it
+   * is enough that the time is over.
    */
   #refuse(attempt: Attempt, error: HoldfastError): void {
     const { clock } = this.#context
-    if (attempt.askedAt >= attempt.unansweredUntil) return attempt.refuse(error)
+    const askedAt = error.retryable ? clock.now() : attempt.askedAt
+    if (askedAt >= attempt.unansweredUntil) return attempt.refuse(error)
     const waitMs = Math.max(0, attempt.unansweredUntil - clock.now())
     clock.after(waitMs + 1, () => this.#route(attempt))
   }

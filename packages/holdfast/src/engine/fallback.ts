@@ -1,12 +1,12 @@
 import { HoldfastError } from '../errors/index.js'
 import type { Filed } from '../journal/index.js'
-import { decide, type Entry, type Rejection, type WalletState } from '../machine/index.js'
+import { decide, type Entry, type Rejection } from '../machine/index.js'
 import type { Rest, Touch } from '../sequencer/index.js'
 import { type Attempt, notStorable } from './attempt.js'
 import { jitteredMs, sleep } from './clock.js'
 import type { Confirmer } from './confirmer.js'
 import { CLOCK_SLACK_MS, type Context } from './context.js'
-import type { Lane } from './lane.js'
+import type { Lane, Owned } from './lane.js'
 
 const GROUP_MAX = 256
 
@@ -74,8 +74,8 @@ export class Fallback {
     const askedAt = clock.now()
     for (const attempt of group) attempt.askedAt = askedAt
     const fresh = lane.owned === null
-    const state = lane.owned ?? (await this.#takeOver(lane, group))
-    if (!state) return
+    const owned = lane.owned ?? (await this.#takeOver(lane, group))
+    if (!owned) return
     telemetry.count?.('holdfast_recoveries_total', { what: 'fallback' }, group.length)
     const keyed = group.filter(({ command }) => command.key !== '')
     const known = await journal.find(keyed.map(({ command: { key } }) => ({ ref, key })))
@@ -90,13 +90,13 @@ export class Fallback {
       if (attempt.settled) continue
       // A second one with the same key waits for the first.
       if (attempt.command.key !== '' && keys.has(attempt.command.key)) lane.fallback.push(attempt)
-      else await this.#decide(lane, state, attempt, filed, decided)
+      else await this.#decide(lane, owned, attempt, filed, decided)
       keys.add(attempt.command.key)
     }
-    await this.#append(lane, fresh, filed, decided)
+    await this.#append(lane, owned, fresh, filed, decided)
   }
 
-  async #takeOver(lane: Lane, group: readonly Attempt[]): Promise<WalletState | null> {
+  async #takeOver(lane: Lane, group: readonly Attempt[]): Promise<Owned | null> {
     const snapshot = await this.#context.journal.takeOver(lane.place.ref)
     if (snapshot === null || snapshot === 'memory') {
       lane.memory = snapshot === 'memory'
@@ -106,8 +106,8 @@ export class Fallback {
     this.#context.telemetry.count?.('holdfast_recoveries_total', { what: 'take_over' })
     this.#context.learnPostgresClock(snapshot.clock)
     lane.distrust(snapshot.state.epoch + 1)
-    lane.owned = snapshot.state
-    return snapshot.state
+    lane.owned = { state: snapshot.state, aheadMs: snapshot.clock - this.#context.clock.now() }
+    return lane.owned
   }
 
   /** There is no such wallet; or only Redis knows what it acknowledged from memory, and then only Redis may decide. */
@@ -120,8 +120,9 @@ export class Fallback {
     )
   }
 
-  async #decide(lane: Lane, state: WalletState, attempt: Attempt, filed: Filed[], decided: Decided[]): Promise<void> {
+  async #decide(lane: Lane, owned: Owned, attempt: Attempt, filed: Filed[], decided: Decided[]): Promise<void> {
     const { clock, journal } = this.#context
+    const { state } = owned
     if (clock.now() > attempt.deadline) return this.#context.again(attempt)
     const { ref } = lane.place
     if (attempt.command.kind === 'refund') {
@@ -129,7 +130,7 @@ export class Fallback {
       if (!charge) return this.#context.refuse(attempt, new HoldfastError('entry_not_found'))
       attempt.command = { ...attempt.command, ...charge }
     }
-    const serverNow = Math.floor(this.#context.postgresNow())
+    const serverNow = Math.floor(clock.now() + owned.aheadMs)
     const now = Math.floor(Math.min(serverNow, clock.now() + this.#context.options.aheadMaxMs))
     const { entries, outcome } = decide(state, attempt.command, now)
     const within = Math.min(attempt.deadline - clock.now(), this.#context.options.decideWithinMs)
@@ -159,10 +160,16 @@ export class Fallback {
    * The state of the last time may have been overtaken by another process on this path, which shares the epoch. An append shows that
    * it was not. Without one a refusal would rest on the past: it is decided again, on a state read now.
    */
-  async #append(lane: Lane, fresh: boolean, filed: readonly Filed[], decided: readonly Decided[]): Promise<void> {
+  async #append(
+    lane: Lane,
+    owned: Owned,
+    fresh: boolean,
+    filed: readonly Filed[],
+    decided: readonly Decided[],
+  ): Promise<void> {
     if (filed.length > 0) {
       const { verdicts, clock } = await this.#context.journal.append(filed)
-      if (clock > 0) this.#context.learnPostgresClock(clock)
+      if (clock > 0) owned.aheadMs = clock - this.#context.clock.now()
       for (const { type } of verdicts) this.#context.telemetry.count?.('holdfast_entries_total', { verdict: type })
       if (!verdicts.every(({ type }) => type === 'appended' || type === 'there')) {
         lane.owned = null

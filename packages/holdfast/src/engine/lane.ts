@@ -23,6 +23,12 @@ export interface Item {
   gaps: number
 }
 
+/** A wallet on the Postgres path: its state, and how far the clock of the server that has it is ahead of the engine's. */
+export interface Owned {
+  readonly state: WalletState
+  aheadMs: number
+}
+
 /**
  * What this process knows about a wallet, while it has to do with it. Nothing here decides: it is told to the script, which knows
  * better, and it says which entries are already on their way.
@@ -53,7 +59,7 @@ export class Lane implements Knowledge {
   /** Waiting for the Postgres path, and its state as it was after the last append. */
   fallback: Attempt[] = []
   fallingBack = false
-  owned: WalletState | null = null
+  owned: Owned | null = null
 
   constructor(place: Place) {
     this.place = place

@@ -117,7 +117,8 @@ export class Loader {
       place: lane.place,
       state: snapshot.state,
       memory: snapshot.memory,
-      deadline: Math.floor(this.#context.redisNow() + options.installWithinMs),
+      deadline: look.clock + options.installWithinMs,
+      life: look.life,
       clock: Math.floor(Math.min(snapshot.clock, clock.now() + options.aheadMaxMs)),
       committedKeys,
     })

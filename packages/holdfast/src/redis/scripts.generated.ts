@@ -3,14 +3,23 @@ import type { Script } from './script.js'
 
 export const agendaClaim: Script = {
   name: 'agenda_claim',
-  sha1: '40d8ea2754c83c75adde99dc09dd8f0ec574c593',
+  sha1: '230c2411f71e477d974f107b2de12173991ebc12',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
   batchArg: 1,
   readonly: false,
-  source: `local time = redis.call('TIME')
-local clock = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+  source: `local function incarnation()
+local info = redis.call('INFO', 'server', 'replication')
+local run = string.find(info, 'run_id:', 1, true)
+local replication = string.find(info, 'master_replid:', 1, true)
+return string.sub(info, run + 7, run + 22) .. string.sub(info, replication + 14, replication + 29)
+end
+local function server_clock()
+local time = redis.call('TIME')
+return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+local clock = server_clock()
 local names = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', clock), 'LIMIT', 0, ARGV[1])
 for i = 1, #names do
 redis.call('ZADD', KEYS[1], string.format('%.0f', clock + tonumber(ARGV[2])), names[i])
@@ -70,13 +79,23 @@ return math.max(1, redis.call('PTTL', KEYS[1]))
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: '6a199bf6f0af99c0749ba1e06b3bb2e2f4784732',
+  sha1: '99e34ee854fcb1c7bf2344afbebf34bdc55f7ee0',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
   batchArg: 1,
   readonly: false,
-  source: `local pack = struct.pack
+  source: `local function incarnation()
+local info = redis.call('INFO', 'server', 'replication')
+local run = string.find(info, 'run_id:', 1, true)
+local replication = string.find(info, 'master_replid:', 1, true)
+return string.sub(info, run + 7, run + 22) .. string.sub(info, replication + 14, replication + 29)
+end
+local function server_clock()
+local time = redis.call('TIME')
+return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+local pack = struct.pack
 local unpack_bytes = struct.unpack
 local ENTRY_NAMES = '<c40Bc0Hc0Hc0'
 local ENTRY_HASHED = '<c40Bc0Hc0Hc0Hc0Hc0I4c0ddddddddddddddd'
@@ -104,12 +123,6 @@ local HOLD_EXPIRES = 25
 local CLOSES_HOLD = { settle = true, release = true, expire = true }
 local OVERLOOKED_MS = 60000
 local VALUES_MAX = 4000
-local function incarnation()
-local info = redis.call('INFO', 'server', 'replication')
-local run = string.find(info, 'run_id:', 1, true)
-local replication = string.find(info, 'master_replid:', 1, true)
-return string.sub(info, run + 7, run + 22) .. string.sub(info, replication + 14, replication + 29)
-end
 local function parse_core(bytes)
 if #bytes < CORE_BYTES then
 return nil
@@ -723,9 +736,9 @@ end
 file(w, now, c, change)
 return nil
 end
-local HEADER = '<ddddH'
+local HEADER = '<ddddHc32'
 local WALLET = '<HHc0dddd'
-local COMMAND = '<HBBc0Hc0Hc0Hc0Hc0I4c0dddd'
+local COMMAND = '<HBBc0Hc0Hc0Hc0Hc0I4c0ddd'
 local CHARGE = '<dd'
 local FACTS = '<dddBdd'
 local BEYOND, MEMORY, REFUND, KNOWN = 1, 2, 4, 8
@@ -733,10 +746,9 @@ local TRUSTED, UNTRUSTED = 0, 1
 local ACCEPTED, REPLAY, WORDS = 0, 1, 2
 local command_count = tonumber(ARGV[1])
 local message = ARGV[2]
-local caller_clock, ahead_max, help_after, pending_max, agenda_count, position = unpack_bytes(HEADER, message)
+local caller_clock, ahead_max, help_after, pending_max, agenda_count, told_life, position = unpack_bytes(HEADER, message)
 local wallet_count = #KEYS - agenda_count
-local time = redis.call('TIME')
-local clock = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local clock = server_clock()
 local told = {}
 for i = 1, wallet_count do
 local agenda, name, epoch_min, epoch, acked, known
@@ -748,12 +760,12 @@ return flags % (2 * flag) >= flag
 end
 local commands = {}
 for i = 1, command_count do
-local wallet, flags, kind, key, params, hold, counter, metadata, amount, ttl, deadline, ahead
-wallet, flags, kind, key, params, hold, counter, metadata, amount, ttl, deadline, ahead, position =
+local wallet, flags, kind, key, params, hold, counter, metadata, amount, ttl, deadline
+wallet, flags, kind, key, params, hold, counter, metadata, amount, ttl, deadline, position =
 unpack_bytes(COMMAND, message, position)
 local c = {
 wallet = wallet, kind = kind, key = key, params = params, hold = hold, counter = counter, metadata = metadata,
-amount = amount, ttl = ttl, deadline = deadline, ahead = ahead, beyond = has(flags, BEYOND), memory = has(flags, MEMORY), of = 0,
+amount = amount, ttl = ttl, deadline = deadline, beyond = has(flags, BEYOND), memory = has(flags, MEMORY), of = 0,
 }
 if has(flags, REFUND) then
 c.of, c.charge, position = unpack_bytes(CHARGE, message, position)
@@ -816,9 +828,8 @@ if answer then
 return answer, entry
 end
 end
-local latest = math.max(clock, w.clock - c.ahead)
-if latest > c.deadline then
-return { 'late', digits(math.max(clock, w.clock)) }
+if told_life ~= life or clock > c.deadline then
+return { 'late' }
 end
 if w.more then
 return { 'more' }
@@ -862,7 +873,7 @@ end
 answers[i] = answer
 details[i] = detail
 end
-local reply = { pack('<d', clock) }
+local reply = { pack('<dc32', clock, life) }
 for i = 1, wallet_count do
 local w = wallets[i]
 if w then
@@ -905,13 +916,23 @@ return table.concat(reply)
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: '148071877210c13f37a0b80231a27866444a4a05',
+  sha1: 'eb57de948161f1f29501814d856e16fd1f488b01',
   keys: { min: 3, variable: false },
   resend: 'never',
   batchMax: null,
   batchArg: 1,
   readonly: false,
-  source: `local pack = struct.pack
+  source: `local function incarnation()
+local info = redis.call('INFO', 'server', 'replication')
+local run = string.find(info, 'run_id:', 1, true)
+local replication = string.find(info, 'master_replid:', 1, true)
+return string.sub(info, run + 7, run + 22) .. string.sub(info, replication + 14, replication + 29)
+end
+local function server_clock()
+local time = redis.call('TIME')
+return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+local pack = struct.pack
 local unpack_bytes = struct.unpack
 local ENTRY_NAMES = '<c40Bc0Hc0Hc0'
 local ENTRY_HASHED = '<c40Bc0Hc0Hc0Hc0Hc0I4c0ddddddddddddddd'
@@ -939,12 +960,6 @@ local HOLD_EXPIRES = 25
 local CLOSES_HOLD = { settle = true, release = true, expire = true }
 local OVERLOOKED_MS = 60000
 local VALUES_MAX = 4000
-local function incarnation()
-local info = redis.call('INFO', 'server', 'replication')
-local run = string.find(info, 'run_id:', 1, true)
-local replication = string.find(info, 'master_replid:', 1, true)
-return string.sub(info, run + 7, run + 22) .. string.sub(info, replication + 14, replication + 29)
-end
 local function parse_core(bytes)
 if #bytes < CORE_BYTES then
 return nil
@@ -1558,19 +1573,18 @@ end
 file(w, now, c, change)
 return nil
 end
-local time = redis.call('TIME')
-local clock = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-if clock > tonumber(ARGV[3]) then
+local life = incarnation()
+if life ~= ARGV[4] or server_clock() > tonumber(ARGV[3]) then
 return { 'late' }
 end
-local epoch = tonumber(ARGV[5])
+local epoch = tonumber(ARGV[6])
 local old = read_core(KEYS[2])
 if old and old.epoch >= epoch then
 return { 'newer', digits(old.epoch) }
 end
-local hold_count = tonumber(ARGV[17])
+local hold_count = tonumber(ARGV[18])
 local committed = {}
-for i = 18 + 2 * hold_count, #ARGV do
+for i = 19 + 2 * hold_count, #ARGV do
 committed[ARGV[i]] = true
 end
 local function command_of(entry)
@@ -1606,15 +1620,15 @@ if redis.call('GET', KEYS[3]) == ARGV[2] then
 redis.call('DEL', KEYS[3])
 end
 local w = track({
-epoch = epoch, life = incarnation(), seq = tonumber(ARGV[6]), head = ARGV[7], at = tonumber(ARGV[8]),
-available = tonumber(ARGV[9]), reserved = tonumber(ARGV[10]), limit = tonumber(ARGV[11]), status = ARGV[12],
-due = tonumber(ARGV[13]), since = tonumber(ARGV[14]), open = hold_count, acked = tonumber(ARGV[6]), floor = tonumber(ARGV[6]),
-agenda = 0, memory = ARGV[15] == '1', clock = tonumber(ARGV[16]), ring = RING, recent = '',
+epoch = epoch, life = life, seq = tonumber(ARGV[7]), head = ARGV[8], at = tonumber(ARGV[9]),
+available = tonumber(ARGV[10]), reserved = tonumber(ARGV[11]), limit = tonumber(ARGV[12]), status = ARGV[13],
+due = tonumber(ARGV[14]), since = tonumber(ARGV[15]), open = hold_count, acked = tonumber(ARGV[7]), floor = tonumber(ARGV[7]),
+agenda = 0, memory = ARGV[16] == '1', clock = tonumber(ARGV[17]), ring = RING, recent = '',
 expire_max = math.huge,
 }, KEYS[2], {})
 for i = 1, hold_count do
-local amount, captured, left, expires, refunded = string.match(ARGV[17 + 2 * i], '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
-put(w, 'h:' .. ARGV[16 + 2 * i], format_hold({
+local amount, captured, left, expires, refunded = string.match(ARGV[18 + 2 * i], '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
+put(w, 'h:' .. ARGV[17 + 2 * i], format_hold({
 amount = tonumber(amount), captured = tonumber(captured), left = tonumber(left), expires = tonumber(expires),
 refunded = tonumber(refunded),
 }))
@@ -1630,20 +1644,30 @@ end
 end
 reply[2] = digits(w.seq)
 w.clock = math.max(w.clock, w.at)
-write_wallet(w, KEYS[1], ARGV[1], w.clock + tonumber(ARGV[4]))
+write_wallet(w, KEYS[1], ARGV[1], w.clock + tonumber(ARGV[5]))
 return reply
 `,
 }
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: '9b7d468bb0605a60dca3cd07cf8c0cd925835005',
+  sha1: '1c3363c75f3b3df5a59dcd13dfb9c61e595ca2c9',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
   batchArg: 1,
   readonly: false,
-  source: `local pack = struct.pack
+  source: `local function incarnation()
+local info = redis.call('INFO', 'server', 'replication')
+local run = string.find(info, 'run_id:', 1, true)
+local replication = string.find(info, 'master_replid:', 1, true)
+return string.sub(info, run + 7, run + 22) .. string.sub(info, replication + 14, replication + 29)
+end
+local function server_clock()
+local time = redis.call('TIME')
+return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+local pack = struct.pack
 local unpack_bytes = struct.unpack
 local ENTRY_NAMES = '<c40Bc0Hc0Hc0'
 local ENTRY_HASHED = '<c40Bc0Hc0Hc0Hc0Hc0I4c0ddddddddddddddd'
@@ -1671,12 +1695,6 @@ local HOLD_EXPIRES = 25
 local CLOSES_HOLD = { settle = true, release = true, expire = true }
 local OVERLOOKED_MS = 60000
 local VALUES_MAX = 4000
-local function incarnation()
-local info = redis.call('INFO', 'server', 'replication')
-local run = string.find(info, 'run_id:', 1, true)
-local replication = string.find(info, 'master_replid:', 1, true)
-return string.sub(info, run + 7, run + 22) .. string.sub(info, replication + 14, replication + 29)
-end
 local function parse_core(bytes)
 if #bytes < CORE_BYTES then
 return nil
@@ -1920,11 +1938,12 @@ end
 return nil
 end
 local PENDING_MAX = 4096
+local life = incarnation()
 local w, core = read_core(KEYS[1])
 local why = 'trusted'
 if not w then
 why = 'missing'
-elseif w.life ~= incarnation() then
+elseif w.life ~= life then
 why = 'incarnation'
 elseif w.epoch < tonumber(ARGV[1]) then
 why = 'epoch'
@@ -1936,7 +1955,7 @@ if redis.call('SET', KEYS[2], ARGV[2], 'NX', 'PX', ARGV[3]) or redis.call('GET',
 lease = 'leased'
 end
 end
-local reply = { why, digits(w and w.epoch or 0), lease, w and core or '' }
+local reply = { why, digits(w and w.epoch or 0), lease, w and core or '', digits(server_clock()), life }
 if not w then
 return reply
 end
@@ -1955,13 +1974,23 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: '185ca6c4fa73c0be82477b25cb9678c18718a879',
+  sha1: '6adad5a89cb28d935c852e80a14731a20e1c7e54',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
   batchArg: 1,
   readonly: false,
-  source: `local pack = struct.pack
+  source: `local function incarnation()
+local info = redis.call('INFO', 'server', 'replication')
+local run = string.find(info, 'run_id:', 1, true)
+local replication = string.find(info, 'master_replid:', 1, true)
+return string.sub(info, run + 7, run + 22) .. string.sub(info, replication + 14, replication + 29)
+end
+local function server_clock()
+local time = redis.call('TIME')
+return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+local pack = struct.pack
 local unpack_bytes = struct.unpack
 local ENTRY_NAMES = '<c40Bc0Hc0Hc0'
 local ENTRY_HASHED = '<c40Bc0Hc0Hc0Hc0Hc0I4c0ddddddddddddddd'
@@ -1989,12 +2018,6 @@ local HOLD_EXPIRES = 25
 local CLOSES_HOLD = { settle = true, release = true, expire = true }
 local OVERLOOKED_MS = 60000
 local VALUES_MAX = 4000
-local function incarnation()
-local info = redis.call('INFO', 'server', 'replication')
-local run = string.find(info, 'run_id:', 1, true)
-local replication = string.find(info, 'master_replid:', 1, true)
-return string.sub(info, run + 7, run + 22) .. string.sub(info, replication + 14, replication + 29)
-end
 local function parse_core(bytes)
 if #bytes < CORE_BYTES then
 return nil
@@ -2613,8 +2636,7 @@ local caller_clock = tonumber(ARGV[2])
 local ahead_max = tonumber(ARGV[3])
 local help_after = tonumber(ARGV[4])
 local idle_after = tonumber(ARGV[5])
-local time = redis.call('TIME')
-local clock = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local clock = server_clock()
 local life = incarnation()
 local touch = { kind = 'touch', key = '', hold = '' }
 local function tend(i)

@@ -1,2 +1,3 @@
+export { NO_LIFE } from './message.js'
 export * from './reply.js'
 export * from './sequencer.js'

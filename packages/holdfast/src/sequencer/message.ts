@@ -3,6 +3,10 @@
 const FIRST_BYTES = 16_384
 /** What one character can take in UTF-8. */
 const CHARACTER_BYTES = 3
+const LIFE_BYTES = 32
+
+/** The life of no server. */
+export const NO_LIFE = '-'.repeat(LIFE_BYTES)
 
 /** One message after the other in one buffer that grows to what the largest needed. */
 export class MessageWriter {
@@ -32,6 +36,13 @@ export class MessageWriter {
     const length = value === '' ? 0 : this.#bytes.write(value, from)
     this.#bytes.writeUIntLE(length, this.#at, lengthBytes)
     this.#at = from + length
+  }
+
+  /** Which life of a server: always as long. */
+  life(value: string): void {
+    this.#reserve(LIFE_BYTES)
+    this.#bytes.write(value, this.#at, LIFE_BYTES, 'latin1')
+    this.#at += LIFE_BYTES
   }
 
   /** The message: a copy, because it may wait to be sent while the next one is written. */
@@ -70,6 +81,12 @@ export class MessageReader {
   number(): number {
     const value = this.bytes.readDoubleLE(this.at)
     this.at += 8
+    return value
+  }
+
+  life(): string {
+    const value = this.bytes.toString('latin1', this.at, this.at + LIFE_BYTES)
+    this.at += LIFE_BYTES
     return value
   }
 

@@ -31,10 +31,9 @@ export type Answer =
   | { type: 'replay'; entry: Entry }
   | { type: 'rejected'; rest: Rest; code: RejectionCode; facts: Record<string, number> }
   | { type: 'conflict'; rest: Rest }
-  | { type: 'late'; clock: number }
   | { type: 'touched'; touch: Touch }
   | { type: 'untrusted'; why: Distrust; epoch: number }
-  | { type: 'seen' | 'more' | 'facts' | 'full' | 'unmarked' }
+  | { type: 'late' | 'seen' | 'more' | 'facts' | 'full' | 'unmarked' }
   | { type: 'error'; message: string; epoch: number }
 
 /** What is pending in a wallet, as far as the caller did not have it yet, and up to where Redis knows it to be in the journal. */
@@ -50,6 +49,9 @@ export interface Look {
   lease: 'leased' | 'busy' | ''
   /** The state as far as it stands in its core; null when there is none. */
   core: CoreState | null
+  clock: number
+  /** Which life of the server was looked at. */
+  life: string
   pending: { entry: Entry; memory: boolean }[]
 }
 
@@ -61,6 +63,8 @@ export type CoreState = Omit<WalletState, 'holds' | 'base' | 'refundedByEntry' |
 
 export interface BatchReply {
   clock: number
+  /** Which life of the server answered. */
+  life: string
   runs: (PendingRun | Untrusted)[]
   answers: Answer[]
 }
@@ -75,11 +79,12 @@ const REPLAY = 1
 export function readBatch(bytes: Buffer, walletCount: number, wallets: readonly number[]): BatchReply {
   const reader = new MessageReader(bytes)
   const clock = reader.number()
+  const life = reader.life()
   const runs: BatchReply['runs'] = []
   while (runs.length < walletCount) runs.push(readRun(reader))
   const answers: Answer[] = []
   for (const wallet of wallets) answers.push(readAnswer(reader, runs[wallet] as PendingRun | Untrusted))
-  return { clock, runs, answers }
+  return { clock, life, runs, answers }
 }
 
 function readRun(reader: MessageReader): PendingRun | Untrusted {
@@ -114,14 +119,13 @@ function readWords([type, ...rest]: readonly string[], run: PendingRun | Untrust
     }
     case 'conflict':
       return { type: 'conflict', rest: readRest(rest) }
-    case 'late':
-      return { type: 'late', clock: Number(rest[0]) }
     case 'touched':
       return { type: 'touched', touch: { due: Number(rest[0]), epoch: Number(rest[1]), seq: Number(rest[2]) } }
     case 'error':
       return { type: 'error', message: rest.join(' '), epoch: 'type' in run ? run.epoch : 0 }
     case 'untrusted':
       return 'type' in run ? run : { type: 'untrusted', why: 'error', epoch: 0 }
+    case 'late':
     case 'seen':
     case 'more':
     case 'facts':
@@ -145,9 +149,9 @@ export function readEntries(reply: readonly (Buffer | null)[], from: number): En
 }
 
 export function readLook(reply: readonly Buffer[]): Look {
-  const [why, epoch, lease, core] = reply
+  const [why, epoch, lease, core, clock, life] = reply
   const pending: Look['pending'] = []
-  for (let i = 4; i + 1 < reply.length; i += 2) {
+  for (let i = 6; i + 1 < reply.length; i += 2) {
     pending.push({ entry: unpackEntry(reply[i] as Buffer), memory: String(reply[i + 1]) === '1' })
   }
   return {
@@ -155,6 +159,8 @@ export function readLook(reply: readonly Buffer[]): Look {
     epoch: Number(epoch),
     lease: String(lease) as Look['lease'],
     core: core?.length ? readCore(core) : null,
+    clock: Number(clock),
+    life: String(life),
     pending,
   }
 }

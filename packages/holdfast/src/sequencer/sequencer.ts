@@ -21,12 +21,12 @@ export interface SequencedCommand {
   readonly command: Command
   /** Redis's clock, ms: after this it must not be decided any more. */
   readonly deadline: number
-  /** By how much the wallet's own time may be ahead of the deadline: as much as it was found to be ahead of Redis's clock. */
-  readonly aheadMs?: number
   readonly memory: boolean
 }
 
 export interface Batch {
+  /** The life of the Redis server by whose clock the deadlines are; in another one nothing is decided. */
+  readonly life: string
   readonly wallets: readonly Knowledge[]
   /** `wallet` is an index into `wallets`. */
   readonly commands: readonly (SequencedCommand & { readonly wallet: number })[]
@@ -36,8 +36,9 @@ export interface Installation {
   readonly place: Place
   readonly state: WalletState
   readonly memory: boolean
-  /** Redis's clock, ms: an install that comes later is one that was held up, and is refused. */
+  /** By the clock of the Redis server that was looked at, ms: an install that comes later, or to another one, is refused. */
   readonly deadline: number
+  readonly life: string
   readonly clock: number
   /** Keys among the pending entries that the journal has: not to be decided again. */
   readonly committedKeys: readonly string[]
@@ -74,7 +75,7 @@ export class Sequencer {
     this.#options = options
   }
 
-  async decide({ wallets, commands }: Batch): Promise<BatchReply> {
+  async decide({ life, wallets, commands }: Batch): Promise<BatchReply> {
     const { aheadMaxMs, helpAfterMs, pendingMax, now } = this.#options
     const keys: string[] = []
     const agendas = new Map<string, number>()
@@ -89,6 +90,7 @@ export class Sequencer {
     message.number(helpAfterMs)
     message.number(pendingMax)
     message.short(agendas.size)
+    message.life(life)
     for (const { place, epochMin, epoch, acked, known } of wallets) {
       keys.push(place.walletKey)
       message.short(agendas.get(place.agendaKey) as number)
@@ -107,7 +109,7 @@ export class Sequencer {
     )
   }
 
-  #write({ wallet, command, deadline, aheadMs = 0, memory }: Batch['commands'][number]): void {
+  #write({ wallet, command, deadline, memory }: Batch['commands'][number]): void {
     const message = this.#message
     const { kind, facts } = command
     message.short(wallet + 1)
@@ -123,7 +125,6 @@ export class Sequencer {
     message.number(command.amount)
     message.number(command.ttlMs)
     message.number(deadline)
-    message.number(aheadMs)
     if (kind === 'refund') {
       message.number(command.of)
       message.number(command.charge)
@@ -144,11 +145,12 @@ export class Sequencer {
   }
 
   async install(asker: string, installation: Installation): Promise<InstallReply> {
-    const { place, state, memory, deadline, clock, committedKeys } = installation
+    const { place, state, memory, deadline, life, clock, committedKeys } = installation
     const args: (string | number)[] = [
       place.agendaName,
       asker,
       deadline,
+      life,
       this.#options.helpAfterMs,
       state.epoch,
       state.seq,

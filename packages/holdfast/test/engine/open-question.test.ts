@@ -1,43 +1,90 @@
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { freshDatabase, freshRedis } from '../../../../test/servers.js'
-import { Engine, systemClock } from '../../src/engine/index.js'
+import { Engine, type EngineOptions, systemClock } from '../../src/engine/index.js'
 import { type Filed, PostgresIntents, PostgresJournal } from '../../src/journal/index.js'
 import { command, genesisHash } from '../../src/machine/index.js'
-import { Postgres } from '../../src/postgres/index.js'
+import { Postgres, PostgresError } from '../../src/postgres/index.js'
 import { Keys, RedisConnection, RedisScriptRunner, RedisUnavailable } from '../../src/redis/index.js'
 import { type Batch, type BatchReply, Sequencer } from '../../src/sequencer/index.js'
+import { refusal } from '../api/support/paths.js'
 
 const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 6), shards: 1 })
 const DECIDE_WITHIN_MS = 500
 
-/** Postgres to which appends are on their way for as long as wanted. */
-class SlowAppend extends PostgresJournal {
-  #gate: Promise<void> = Promise.resolve()
+/** What goes on only when it is let. */
+class Gate {
+  #opened: Promise<void> = Promise.resolve()
   #open: () => void = () => {}
 
-  hold(): void {
-    this.#gate = new Promise((resolve) => {
+  shut(): void {
+    this.#opened = new Promise((resolve) => {
       this.#open = resolve
     })
   }
 
-  release(): void {
+  open(): void {
     this.#open()
   }
 
-  override async append(filed: readonly Filed[]): ReturnType<PostgresJournal['append']> {
-    await this.#gate
-    return super.append(filed)
+  get opened(): Promise<void> {
+    return this.#opened
   }
 }
 
-/** Redis, to which the first call about one key is on its way for as long as wanted. */
+/** Postgres to which appends and questions are on their way for as long as wanted, or which is away. */
+class SlowJournal extends PostgresJournal {
+  readonly appends = new Gate()
+  readonly finds = new Gate()
+  away = false
+  #tellFound: () => void = () => {}
+  readonly found = new Promise<void>((resolve) => {
+    this.#tellFound = resolve
+  })
+
+  override async append(filed: readonly Filed[]): ReturnType<PostgresJournal['append']> {
+    await this.appends.opened
+    this.#fail()
+    return super.append(filed)
+  }
+
+  override async find(...asked: Parameters<PostgresJournal['find']>): ReturnType<PostgresJournal['find']> {
+    await this.finds.opened
+    this.#fail()
+    const entries = await super.find(...asked)
+    this.#tellFound()
+    return entries
+  }
+
+  override async charge(...asked: Parameters<PostgresJournal['charge']>): ReturnType<PostgresJournal['charge']> {
+    this.#fail()
+    return super.charge(...asked)
+  }
+
+  override async read(...asked: Parameters<PostgresJournal['read']>): ReturnType<PostgresJournal['read']> {
+    this.#fail()
+    return super.read(...asked)
+  }
+
+  #fail(): void {
+    if (this.away) throw new PostgresError('not_executed', 'away')
+  }
+}
+
+/** Redis, to which the first call about one key is on its way for as long as wanted, and which takes its time with another. */
 class HeldUp extends Sequencer {
+  readonly slow = new Gate()
   #held: Batch | undefined
+  #tellHeld: () => void = () => {}
+  readonly held = new Promise<void>((resolve) => {
+    this.#tellHeld = resolve
+  })
 
   override async decide(batch: Batch): Promise<BatchReply> {
-    if (this.#held || !batch.commands.some(({ command: { key } }) => key === 'held up')) return super.decide(batch)
+    const has = (wanted: string) => batch.commands.some(({ command: { key } }) => key === wanted)
+    if (has('slow')) await this.slow.opened
+    if (this.#held || !has('held up')) return super.decide(batch)
     this.#held = batch
+    this.#tellHeld()
     throw new RedisUnavailable('unknown', 'no answer')
   }
 
@@ -46,13 +93,13 @@ class HeldUp extends Sequencer {
   }
 }
 
-it('tells no refusal that was decided before a call that was late, however long it waited since', async () => {
+async function start(options: Partial<EngineOptions> = {}) {
   const postgres = new Postgres(await freshDatabase())
-  const journal = new SlowAppend(postgres)
+  const journal = new SlowJournal(postgres)
   const redis = new RedisConnection(await freshRedis())
   const now = () => Math.floor(systemClock.now())
-  const options = { aheadMaxMs: 60_000, helpAfterMs: 10_000, idleAfterMs: 60_000, pendingMax: 1_000, now }
-  const sequencer = new HeldUp(new RedisScriptRunner(redis), options)
+  const pace = { aheadMaxMs: 60_000, helpAfterMs: 10_000, idleAfterMs: 60_000, pendingMax: 1_000, now }
+  const sequencer = new HeldUp(new RedisScriptRunner(redis), pace)
   const engine = new Engine({
     sequencer,
     journal,
@@ -64,16 +111,25 @@ it('tells no refusal that was decided before a call that was late, however long 
     agendaOf: (shard) => keys.agenda(shard),
     placeOf: (_tenant, ref) => keys.place(ref),
     cluster: false,
-    options: { decideWithinMs: DECIDE_WITHIN_MS },
+    options: { decideWithinMs: DECIDE_WITHIN_MS, ...options },
   })
   const ref = keys.ref('w')
   const head = genesisHash(ref, 'usd')
   await journal.open({ ref, tenant: 'test', id: 'w', currency: 'usd', creditLimit: 0, metadata: '', head })
-  const submit = (kind: 'credit' | 'debit', key: string) =>
+  const submit = (kind: 'credit' | 'debit' | 'refund', key: string) =>
     engine.submit(keys.place(ref), command({ kind, key, amount: 10 }), { memory: false })
   await submit('credit', 'in')
+  const close = async () => {
+    await engine.close()
+    await redis.close()
+    await postgres.close()
+  }
+  return { engine, journal, sequencer, submit, close }
+}
 
-  journal.hold()
+it('tells no refusal that was decided before a call that was late, however long it waited since', async () => {
+  const { journal, sequencer, submit, close } = await start()
+  journal.appends.shut()
   const first = submit('debit', 'first')
   // In a call of its own.
   await new Promise((resolve) => setTimeout(resolve, 50))
@@ -85,11 +141,30 @@ it('tells no refusal that was decided before a call that was late, however long 
   expect((await sequencer.arrive()).answers).toMatchObject([{ type: 'accepted' }])
   // Until no call of it can be decided any more.
   await new Promise((resolve) => setTimeout(resolve, 2 * DECIDE_WITHIN_MS))
-  journal.release()
+  journal.appends.open()
   expect(await first).toMatchObject({ entry: { key: 'first' } })
   expect(await third).toMatchObject({ entry: { key: 'more' } })
   expect(await second).toMatchObject({ entry: { key: 'held up' } })
-  await engine.close()
-  await redis.close()
-  await postgres.close()
+  await close()
+})
+
+it('tells to come again as soon as a call without an answer can not be decided any more', async () => {
+  const { engine, journal, sequencer, submit, close } = await start({ decideCallsMax: 1, timeoutMs: 3_000 })
+  journal.finds.shut()
+  const answer = refusal(submit('debit', 'held up'))
+  await sequencer.held
+  // It looks for its key and queues up behind a slow call; before it is its turn Postgres is found to be away.
+  sequencer.slow.shut()
+  const slow = submit('credit', 'slow')
+  journal.finds.open()
+  await journal.found
+  journal.away = true
+  const refund = refusal(submit('refund', 'back'))
+  await vi.waitFor(() => expect(engine.health.postgres).toBe(false), { timeout: 3_000 })
+  sequencer.slow.open()
+  expect(await answer).toMatchObject({ code: 'unavailable' })
+  journal.away = false
+  expect(await slow).toMatchObject({ entry: { key: 'slow' } })
+  await refund
+  await close()
 })

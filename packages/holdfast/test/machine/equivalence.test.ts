@@ -6,7 +6,8 @@ import { Valkey } from '../../../../sim/valkey.js'
 import { freshRedis } from '../../../../test/servers.js'
 import { type Entry, command as makeCommand } from '../../src/machine/index.js'
 import type { Place, ScriptRunner } from '../../src/redis/index.js'
-import { type Answer, Sequencer } from '../../src/sequencer/index.js'
+import type { Answer } from '../../src/sequencer/index.js'
+import { AcquaintedSequencer } from '../sequencer/support/acquainted.js'
 import { runnerOn } from '../sequencer/support/runner.js'
 import { START, type Step, steps } from './commands.js'
 import { emptyState, Oracle } from './oracle.js'
@@ -76,7 +77,7 @@ async function compare(
   outcomes: Map<string, number>,
 ): Promise<void> {
   let now = START
-  const sequencer = new Sequencer(runner, {
+  const sequencer = new AcquaintedSequencer(runner, {
     aheadMaxMs: 0,
     helpAfterMs: 10_000,
     idleAfterMs: 600_000,

@@ -4,8 +4,9 @@ import { Locks } from '../../src/lock/index.js'
 import { command } from '../../src/machine/index.js'
 import { Keys, type Place, type Script, ScriptError, scripts } from '../../src/redis/index.js'
 import { lockTake } from '../../src/redis/scripts.generated.js'
-import { type SequencedCommand, Sequencer } from '../../src/sequencer/index.js'
+import { NO_LIFE, type SequencedCommand, Sequencer } from '../../src/sequencer/index.js'
 import { emptyState } from '../machine/oracle.js'
+import { AcquaintedSequencer } from '../sequencer/support/acquainted.js'
 import { script } from './support/scripts.js'
 import { StrictRunner, sitesOf } from './support/strict-runner.js'
 
@@ -87,14 +88,18 @@ describe('the size of a call', () => {
     const commands = wallets.map((_, wallet) => {
       return { command: command({ kind: 'touch' }), wallet, deadline: FOREVER, memory: false }
     })
-    await expect(sequencer.decide({ wallets, commands })).rejects.toThrow(
+    await expect(sequencer.decide({ life: NO_LIFE, wallets, commands })).rejects.toThrow(
       'script wallet_decide: expected at most 64 commands in ARGV[1], got 65',
     )
     await expect(sequencer.tend(keys.agenda(0), wallets)).rejects.toThrow(
       'script wallet_tend: expected at most 64 commands in ARGV[1], got 65',
     )
     expect(await runner.reached()).toEqual([])
-    const { answers } = await sequencer.decide({ wallets: wallets.slice(1), commands: commands.slice(0, 64) })
+    const { answers } = await sequencer.decide({
+      life: NO_LIFE,
+      wallets: wallets.slice(1),
+      commands: commands.slice(0, 64),
+    })
     expect(answers).toHaveLength(64)
   })
 })
@@ -102,7 +107,7 @@ describe('the size of a call', () => {
 /** One of everything that the sequencer can ask: enough to come by every call to Redis that stands in the scripts. */
 async function useEverything(on: StrictRunner): Promise<void> {
   let now = START
-  const sequencer = new Sequencer(on, { ...OPTIONS, now: () => now })
+  const sequencer = new AcquaintedSequencer(on, { ...OPTIONS, now: () => now })
   const place = placeOf('wallet')
   const install = (epoch: number, memory: boolean) =>
     sequencer.install('me', {

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { freshRedis } from '../../../../test/servers.js'
 import { command } from '../../src/machine/index.js'
 import { Keys } from '../../src/redis/index.js'
-import { Sequencer } from '../../src/sequencer/index.js'
 import { emptyState } from '../machine/oracle.js'
+import { AcquaintedSequencer } from './support/acquainted.js'
 import { runnerOn } from './support/runner.js'
 
 const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 7), shards: 1 })
@@ -12,14 +12,14 @@ const HELP_AFTER_MS = 1_000
 const MINUTE = 60_000
 
 let redis: Redis
-let sequencer: Sequencer
+let sequencer: AcquaintedSequencer
 /** In the past, so that the caller's clock, and not the server's, is what the scripts go by. */
 let now = 1_600_000_000_000
 
 beforeAll(async () => {
   redis = new Redis(await freshRedis())
   const options = { aheadMaxMs: 0, helpAfterMs: HELP_AFTER_MS, idleAfterMs: MINUTE, pendingMax: 100, now: () => now }
-  sequencer = new Sequencer(runnerOn(redis), options)
+  sequencer = new AcquaintedSequencer(runnerOn(redis), options)
 })
 afterAll(() => redis.disconnect())
 

@@ -3,56 +3,71 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { freshRedis } from '../../../../test/servers.js'
 import { command } from '../../src/machine/index.js'
 import { Keys, type Place } from '../../src/redis/index.js'
-import { type Answer, Sequencer } from '../../src/sequencer/index.js'
+import { type Answer, NO_LIFE, Sequencer } from '../../src/sequencer/index.js'
 import { emptyState } from '../machine/oracle.js'
 import { runnerOn } from './support/runner.js'
 
 const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 7), shards: 1 })
-const AHEAD_MS = 50_000
+const MINUTE = 60_000
+const ANOTHER_LIFE = 'f'.repeat(NO_LIFE.length)
 
 let redis: Redis
 let sequencer: Sequencer
 let place: Place
+let life: string
 
-/** A wallet whose time is ahead of this server's clock: as after the failover of one whose clock was ahead. */
 beforeAll(async () => {
   redis = new Redis(await freshRedis())
   const options = {
-    aheadMaxMs: 60_000,
+    aheadMaxMs: MINUTE,
     helpAfterMs: 1_000,
-    idleAfterMs: 60_000,
+    idleAfterMs: MINUTE,
     pendingMax: 100,
     now: () => Date.now(),
   }
   sequencer = new Sequencer(runnerOn(redis), options)
-  place = keys.place(keys.ref('ahead'))
-  await sequencer.install('test', {
-    place,
-    state: emptyState('0'.repeat(40)),
-    memory: false,
-    deadline: Date.now() + 60_000,
-    clock: Date.now() + AHEAD_MS,
-    committedKeys: [],
-  })
+  place = keys.place(keys.ref('wallet'))
+  life = (await sequencer.look(place, 0, 'test', 0)).life
+  // Its time is ahead of this server's clock: as after the failover of one whose clock was ahead.
+  await install(life, Date.now() + MINUTE, 1)
 })
 afterAll(() => redis.disconnect())
 
-async function credit(key: string, deadline: number, aheadMs: number): Promise<Answer> {
+function install(life: string, deadline: number, epoch: number) {
+  const state = emptyState('0'.repeat(40), epoch)
+  const clock = Date.now() + MINUTE
+  return sequencer.install('test', { place, state, memory: false, deadline, life, clock, committedKeys: [] })
+}
+
+async function credit(key: string, deadline: number, life: string): Promise<Answer> {
   const { answers } = await sequencer.decide({
+    life,
     wallets: [{ place, epochMin: 0, epoch: 0, acked: 0, known: 0 }],
-    commands: [{ wallet: 0, command: command({ kind: 'credit', key, amount: 1 }), deadline, aheadMs, memory: false }],
+    commands: [{ wallet: 0, command: command({ kind: 'credit', key, amount: 1 }), deadline, memory: false }],
   })
   return answers[0] as Answer
 }
 
-it('tells by how much a wallet is ahead, and decides for those who know it', async () => {
-  const late = await credit('a', Date.now() + 3_000, 0)
-  expect(late).toMatchObject({ type: 'late' })
-  const aheadMs = (late as { clock: number }).clock - Date.now()
-  expect(aheadMs).toBeGreaterThan(AHEAD_MS - 5_000)
-  expect(await credit('a', Date.now() + 3_000, aheadMs)).toEqual({ type: 'accepted', seq: 1 })
+it('decides until the deadline, by the clock of the server and not by the wallet’s time', async () => {
+  expect(await credit('a', Date.now() + 3_000, life)).toEqual({ type: 'accepted', seq: 1 })
+  expect(await credit('b', Date.now() - 10, life)).toEqual({ type: 'late' })
 })
 
-it('does not decide what was held up past its deadline, however far the wallet is ahead', async () => {
-  expect(await credit('b', Date.now() - 10, AHEAD_MS)).toMatchObject({ type: 'late' })
+it('decides nothing whose deadline is by the clock of another server, and tells its own', async () => {
+  for (const unknown of [NO_LIFE, ANOTHER_LIFE]) {
+    expect(await credit('c', Date.now() + MINUTE, unknown)).toEqual({ type: 'late' })
+  }
+  const reply = await sequencer.decide({ life: NO_LIFE, wallets: [], commands: [] })
+  expect(reply.life).toBe(life)
+  expect(Math.abs(reply.clock - Date.now())).toBeLessThan(MINUTE)
+})
+
+it('answers for what was decided before, whoever asks and however late', async () => {
+  expect(await credit('a', 0, ANOTHER_LIFE)).toMatchObject({ type: 'replay', entry: { key: 'a' } })
+})
+
+it('installs only in the life that was looked at, and in time', async () => {
+  expect(await install(ANOTHER_LIFE, Date.now() + MINUTE, 2)).toEqual({ type: 'late' })
+  expect(await install(life, Date.now() - 10, 2)).toEqual({ type: 'late' })
+  expect(await install(life, Date.now() + MINUTE, 2)).toEqual({ type: 'installed', lost: [] })
 })

@@ -3,15 +3,15 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { freshRedis } from '../../../../test/servers.js'
 import { command, EXPIRE_MAX, type HoldState } from '../../src/machine/index.js'
 import { Keys } from '../../src/redis/index.js'
-import { Sequencer } from '../../src/sequencer/index.js'
 import { emptyState } from '../machine/oracle.js'
+import { AcquaintedSequencer } from './support/acquainted.js'
 import { runnerOn } from './support/runner.js'
 
 const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 7), shards: 1 })
 const HOLDS = 3 * EXPIRE_MAX
 
 let redis: Redis
-let sequencer: Sequencer
+let sequencer: AcquaintedSequencer
 
 beforeAll(async () => {
   redis = new Redis(await freshRedis())
@@ -22,7 +22,7 @@ beforeAll(async () => {
     pendingMax: 100,
     now: () => Date.now(),
   }
-  sequencer = new Sequencer(runnerOn(redis), options)
+  sequencer = new AcquaintedSequencer(runnerOn(redis), options)
 })
 afterAll(() => redis.disconnect())
 

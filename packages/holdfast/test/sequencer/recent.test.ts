@@ -4,8 +4,9 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { freshRedis } from '../../../../test/servers.js'
 import { command } from '../../src/machine/index.js'
 import { Keys, type Place } from '../../src/redis/index.js'
-import { type BatchReply, Sequencer } from '../../src/sequencer/index.js'
+import type { BatchReply } from '../../src/sequencer/index.js'
 import { emptyState } from '../machine/oracle.js'
+import { AcquaintedSequencer } from './support/acquainted.js'
 import { runnerOn } from './support/runner.js'
 
 const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 7), shards: 1 })
@@ -14,11 +15,11 @@ const HEAD = '0'.repeat(40)
 const RING = 16
 
 let redis: Redis
-let sequencer: Sequencer
+let sequencer: AcquaintedSequencer
 
 beforeAll(async () => {
   redis = new Redis(await freshRedis())
-  sequencer = new Sequencer(runnerOn(redis), {
+  sequencer = new AcquaintedSequencer(runnerOn(redis), {
     aheadMaxMs: 60_000,
     helpAfterMs: 1_000,
     idleAfterMs: 60_000,

@@ -3,8 +3,9 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { freshRedis } from '../../../../test/servers.js'
 import { type Command, command } from '../../src/machine/index.js'
 import { Keys } from '../../src/redis/index.js'
-import { type Answer, Sequencer } from '../../src/sequencer/index.js'
+import type { Answer } from '../../src/sequencer/index.js'
 import { Oracle } from '../machine/oracle.js'
+import { AcquaintedSequencer } from './support/acquainted.js'
 import { runnerOn } from './support/runner.js'
 
 const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 7), shards: 1 })
@@ -13,12 +14,12 @@ const START = 1_600_000_000_000
 const ROUNDS = 150
 
 let redis: Redis
-let sequencer: Sequencer
+let sequencer: AcquaintedSequencer
 
 beforeAll(async () => {
   redis = new Redis(await freshRedis())
   const options = { aheadMaxMs: 0, helpAfterMs: 1_000, idleAfterMs: 60_000, pendingMax: 100, now: () => START }
-  sequencer = new Sequencer(runnerOn(redis), options)
+  sequencer = new AcquaintedSequencer(runnerOn(redis), options)
 })
 afterAll(() => redis.disconnect())
 
