@@ -109,6 +109,7 @@ export class Faults {
       redis_evicts: () => servers.evictKey(),
       redis_fails_over: () => {
         const copy = servers.copyRedis()
+        for (const process of this.#alive()) process.holdUp(600, 1_000 + chance.next() * 5_000)
         this.#soon(chance.happens(0.5) ? 0 : 300, () => this.#failOverRedis(copy))
       },
       redis_cut: () => this.#cut(this.#someone(), 'redisCut', 3_000),

@@ -225,7 +225,7 @@ export const MUTANTS: readonly Mutant[] = [
     rule: 'a deadline is by the clock of one server alone',
     without: 'a call that was held up is decided by who was promoted, whose clock is behind, after its retry was refused',
     patches: [{ file: LUA, find: 'if told_life ~= life or clock', replace: 'if clock' }],
-    within: 3_000,
+    within: 1_500,
   },
   {
     rule: 'pending entries are never overwritten',

@@ -76,6 +76,7 @@ export class Process {
   readonly #note: (what: string) => void
   /** A proxy stands between it and Redis: what was held up on the way reaches whoever is the master by then. */
   readonly #proxied: boolean
+  #heldUp = { untilSent: 0, until: 0 }
   #pausedUntil = 0
   /** What would have happened while it paused, in order. */
   #waiting: (() => void)[] = []
@@ -125,6 +126,13 @@ export class Process {
 
   followMaster(): void {
     this.redis = this.#servers.master
+  }
+
+  /** The proxy stumbles over a failover: of what is sent within `sentMs` from now, some arrives only after `arriveMs`. */
+  holdUp(sentMs: number, arriveMs: number): void {
+    if (!this.#proxied) return
+    this.#heldUp = { untilSent: this.#world.now + sentMs, until: this.#world.now + arriveMs }
+    this.#world.tell(() => `some calls of ${this.name} are held up for ${Math.round(arriveMs)} ms`)
   }
 
   pause(ms: number): void {
@@ -215,7 +223,9 @@ export class Process {
               )
               return giveUp(chance.next() * 50)
             }
-            this.#world.plan(this.#delayMs(), () => {
+            const { now } = this.#world
+            const held = now < this.#heldUp.untilSent && chance.happens(0.3)
+            this.#world.plan(held ? this.#heldUp.until - now : this.#delayMs(), () => {
               if (!reached().up) return giveUp(1)
               const outcome = this.#execute(reached(), script, scriptKeys, args)
               if (this.redisCut || chance.happens(this.#weather.lossy)) {

@@ -7,7 +7,7 @@
 --            how many agendas, the life of the server by whose clock the deadlines are
 --            then for each wallet   number of its agenda, name on it, least epoch to trust, epoch of the next two, acknowledged seq,
 --                                   seq up to which the caller has entries
---            then for each command  wallet (1…), flags, kind, key, params, hold, counter, metadata, amount, ttl, deadline; for a refund also
+--            then for each command  wallet (1…), flags, kind, key, its mark, params, hold, counter, metadata, amount, ttl, deadline; for a refund also
 --                                   seq and size of the charge, and with facts those: epoch, seq, refunded, is the hold closed, charged to it, refunded of that
 -- Returns one packed string: the server's clock and its life, then for each wallet and each command
 --       wallet   epoch, acked, how many entries, and all pending entries that the caller does not have yet, oldest first; a missing one
@@ -32,7 +32,7 @@
 
 local HEADER = '<ddddHc32'
 local WALLET = '<HHc0dddd'
-local COMMAND = '<HBBc0Hc0Hc0Hc0Hc0I4c0ddd'
+local COMMAND = '<HBBc0Hc0c4Hc0Hc0Hc0I4c0ddd'
 local CHARGE = '<dd'
 local FACTS = '<dddBdd'
 local BEYOND, MEMORY, REFUND, KNOWN = 1, 2, 4, 8
@@ -60,11 +60,11 @@ end
 
 local commands = {}
 for i = 1, command_count do
-  local wallet, flags, kind, key, params, hold, counter, metadata, amount, ttl, deadline
-  wallet, flags, kind, key, params, hold, counter, metadata, amount, ttl, deadline, position =
+  local wallet, flags, kind, key, mark, params, hold, counter, metadata, amount, ttl, deadline
+  wallet, flags, kind, key, mark, params, hold, counter, metadata, amount, ttl, deadline, position =
     unpack_bytes(COMMAND, message, position)
   local c = {
-    wallet = wallet, kind = kind, key = key, params = params, hold = hold, counter = counter, metadata = metadata,
+    wallet = wallet, kind = kind, key = key, mark = mark, params = params, hold = hold, counter = counter, metadata = metadata,
     amount = amount, ttl = ttl, deadline = deadline, beyond = has(flags, BEYOND), memory = has(flags, MEMORY), of = 0,
   }
   if has(flags, REFUND) then

@@ -40,14 +40,14 @@ end
 
 -- What a command was can be read off its entry: `params` are its kind and numbers; those of a session are read by the machine. (Never
 -- a refund: those are not acknowledged from memory, because they rest on facts of the journal.)
-local function command_of(entry)
+local function command_of(entry, mark)
   local words = {}
   for word in string.gmatch(entry.params, '%S+') do
     words[#words + 1] = word
   end
   local kind = words[1]
   local c = {
-    kind = kind, key = entry.key, params = entry.params, hold = entry.hold, amount = entry.amount, ttl = 0, beyond = false, of = entry.of,
+    kind = kind, key = entry.key, mark = mark, params = entry.params, hold = entry.hold, amount = entry.amount, ttl = 0, beyond = false, of = entry.of,
     counter = entry.counter, metadata = entry.metadata, at = entry.at, memory = true,
   }
   if kind == 'hold' or kind == 'extend' then
@@ -65,7 +65,7 @@ if old then
   for i = 1, #entries do
     local entry = entries[i] and was_memory(old, old.acked + i) and read_entry(entries[i])
     if entry and not committed[entry.key] then
-      pending[#pending + 1] = command_of(entry)
+      pending[#pending + 1] = command_of(entry, mark_at(old, entry.seq))
     end
   end
 end

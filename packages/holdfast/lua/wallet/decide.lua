@@ -112,7 +112,7 @@ local function expire_due(w, now)
       return false
     end
     w.due = holds[i + 1] and holds[i + 1].expires or next_due
-    local c = { key = '~expire:' .. hold.id, hold = hold.id, of = 0, counter = 'revenue', params = 'expire', metadata = '' }
+    local c = { key = '~expire:' .. hold.id, mark = NO_MARK, hold = hold.id, of = 0, counter = 'revenue', params = 'expire', metadata = '' }
     file(w, now, c, give_back('expire', hold))
   end
   w.due = next_due

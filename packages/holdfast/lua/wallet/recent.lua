@@ -2,21 +2,15 @@
 -- repeated keys are answered.
 --
 -- They stand in a ring: entry `seq` in the field `e:<seq % ring>`. The ring is made twice as large when everything in it is pending; it
--- never shrinks in the life of a state. `recent` in the core has a mark for every entry in the ring, oldest first: 8 digits of the SHA-1
--- of its key, and whether it was acknowledged from memory. It says where a key may be found; the entry has the last word.
+-- never shrinks in the life of a state. `recent` in the core has a mark for every entry in the ring, oldest first: four bytes that the
+-- caller made of its key, and whether it was acknowledged from memory. It says where a key may be found; the entry has the last word.
+--
+-- Every byte of every string that is made here costs (the server's Lua hashes all of it, 1.3 ns each): so the marks are short, and those
+-- of this call (`fresh`) join the others once, when the core is written.
 
 local RING = 16
-local MARK = 9
-
--- Of a command's key, which is asked for twice: when it is looked for, and when its entry is kept.
-local function mark_of(c)
-  local mark = c.mark
-  if not mark then
-    mark = string.sub(redis.sha1hex(c.key), 1, 8)
-    c.mark = mark
-  end
-  return mark
-end
+-- Of an entry for which nobody asks by its key.
+local NO_MARK = '\0\0\0\0'
 
 local function entry_field(w, seq)
   return 'e:' .. digits(seq % w.ring)
@@ -26,9 +20,14 @@ local function entry_bytes(w, seq)
   return w.entries and w.entries[seq] or redis.call('HGET', w.key, entry_field(w, seq))
 end
 
+local function mark_at(w, seq)
+  local last = #w.recent - (w.before - seq) * MARK
+  return string.sub(w.recent, last - MARK + 1, last - 1)
+end
+
 local function was_memory(w, seq)
-  local at = #w.recent - (w.seq - seq) * MARK
-  return string.sub(w.recent, at, at) == 'm'
+  local last = #w.recent - (w.before - seq) * MARK
+  return string.sub(w.recent, last, last) == 'm'
 end
 
 -- Entries after `from`, oldest first, at most `most`; false for one that is missing.
@@ -70,7 +69,7 @@ end
 
 -- Half of the entries get another place. They are few, and this comes seldom.
 local function grow(w)
-  local from = w.seq - #w.recent / MARK
+  local from = math.max(w.seq - w.ring, w.before - #w.recent / MARK)
   local entries = entries_after(w, from, w.ring)
   w.ring = 2 * w.ring
   for i = 1, #entries do
@@ -85,25 +84,33 @@ local function keep(w, c, bytes)
     grow(w)
   end
   w.seq = w.seq + 1
-  w.recent = string.sub(w.recent .. mark_of(c) .. (c.memory and 'm' or '-'), -MARK * w.ring)
+  w.fresh = w.fresh .. c.mark .. (c.memory and 'm' or '-')
   remember(w, w.seq, bytes)
   write(w, entry_field(w, w.seq), bytes)
 end
 
--- The entry that a command's key has made, as far as it is remembered here.
-local function find_entry(w, c)
-  local recent = w.recent
-  local mark = mark_of(c)
-  local at = string.find(recent, mark, 1, true)
+local function find_among(w, marks, last_seq, c)
+  local at = string.find(marks, c.mark, 1, true)
   while at do
-    if (at - 1) % MARK == 0 then
-      local bytes = entry_bytes(w, w.seq - (#recent - at + 1) / MARK + 1)
+    local seq = last_seq - (#marks - at + 1) / MARK + 1
+    -- What this call has pushed out of the ring is not there any more.
+    if (at - 1) % MARK == 0 and seq > w.seq - w.ring then
+      local bytes = entry_bytes(w, seq)
       local _, _, entry_key = unpack_bytes(ENTRY_NAMES, bytes)
       if entry_key == c.key then
         return bytes
       end
     end
-    at = string.find(recent, mark, at + 1, true)
+    at = string.find(marks, c.mark, at + 1, true)
   end
   return nil
+end
+
+-- The entry that a command's key has made, as far as it is remembered here.
+local function find_entry(w, c)
+  local bytes = find_among(w, w.recent, w.before, c)
+  if not bytes and w.fresh ~= '' then
+    bytes = find_among(w, w.fresh, w.seq, c)
+  end
+  return bytes
 end

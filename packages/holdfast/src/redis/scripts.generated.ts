@@ -79,7 +79,7 @@ return math.max(1, redis.call('PTTL', KEYS[1]))
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: '99e34ee854fcb1c7bf2344afbebf34bdc55f7ee0',
+  sha1: '4556f698cbd3fb6bfbb4d28c7bdb71742763e756',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -114,7 +114,8 @@ end
 local CORE = '<BBBddddddddddddddc32c40c0'
 local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
-local CORE_VERSION = 1
+local CORE_VERSION = 2
+local MARK = 5
 local STATUSES = { 'active', 'frozen', 'closed' }
 local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
 local CORE_ALONE = { 'core' }
@@ -146,8 +147,12 @@ end
 return parse_core(bytes), bytes
 end
 local function format_core(w)
+local recent = w.recent
+if w.fresh ~= '' then
+recent = string.sub(recent .. w.fresh, -MARK * w.ring)
+end
 return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], w.memory and 1 or 0, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
-w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, w.recent)
+w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, recent)
 end
 local function track(w, key, loaded)
 w.key = key
@@ -156,6 +161,7 @@ w.writes = { 'core', false, false, false, false, false }     -- field, value, fi
 w.written = 2
 w.gone = false                                               -- fields for HDEL
 w.before = w.seq
+w.fresh = ''                                                 -- marks of the entries that came since (wallet/recent)
 w.entries = false                                            -- entries that are not in their place in Redis yet, by seq
 return w
 end
@@ -278,24 +284,20 @@ in_parts('HDEL', w.key, w.gone, #w.gone)
 end
 end
 local RING = 16
-local MARK = 9
-local function mark_of(c)
-local mark = c.mark
-if not mark then
-mark = string.sub(redis.sha1hex(c.key), 1, 8)
-c.mark = mark
-end
-return mark
-end
+local NO_MARK = '\\0\\0\\0\\0'
 local function entry_field(w, seq)
 return 'e:' .. digits(seq % w.ring)
 end
 local function entry_bytes(w, seq)
 return w.entries and w.entries[seq] or redis.call('HGET', w.key, entry_field(w, seq))
 end
+local function mark_at(w, seq)
+local last = #w.recent - (w.before - seq) * MARK
+return string.sub(w.recent, last - MARK + 1, last - 1)
+end
 local function was_memory(w, seq)
-local at = #w.recent - (w.seq - seq) * MARK
-return string.sub(w.recent, at, at) == 'm'
+local last = #w.recent - (w.before - seq) * MARK
+return string.sub(w.recent, last, last) == 'm'
 end
 local function entries_after(w, from, most)
 if w.seq == from + 1 and w.entries then
@@ -332,7 +334,7 @@ w.entries = { [seq] = bytes }
 end
 end
 local function grow(w)
-local from = w.seq - #w.recent / MARK
+local from = math.max(w.seq - w.ring, w.before - #w.recent / MARK)
 local entries = entries_after(w, from, w.ring)
 w.ring = 2 * w.ring
 for i = 1, #entries do
@@ -345,25 +347,31 @@ if w.seq - w.acked >= w.ring then
 grow(w)
 end
 w.seq = w.seq + 1
-w.recent = string.sub(w.recent .. mark_of(c) .. (c.memory and 'm' or '-'), -MARK * w.ring)
+w.fresh = w.fresh .. c.mark .. (c.memory and 'm' or '-')
 remember(w, w.seq, bytes)
 write(w, entry_field(w, w.seq), bytes)
 end
-local function find_entry(w, c)
-local recent = w.recent
-local mark = mark_of(c)
-local at = string.find(recent, mark, 1, true)
+local function find_among(w, marks, last_seq, c)
+local at = string.find(marks, c.mark, 1, true)
 while at do
-if (at - 1) % MARK == 0 then
-local bytes = entry_bytes(w, w.seq - (#recent - at + 1) / MARK + 1)
+local seq = last_seq - (#marks - at + 1) / MARK + 1
+if (at - 1) % MARK == 0 and seq > w.seq - w.ring then
+local bytes = entry_bytes(w, seq)
 local _, _, entry_key = unpack_bytes(ENTRY_NAMES, bytes)
 if entry_key == c.key then
 return bytes
 end
 end
-at = string.find(recent, mark, at + 1, true)
+at = string.find(marks, c.mark, at + 1, true)
 end
 return nil
+end
+local function find_entry(w, c)
+local bytes = find_among(w, w.recent, w.before, c)
+if not bytes and w.fresh ~= '' then
+bytes = find_among(w, w.fresh, w.seq, c)
+end
+return bytes
 end
 local REFUNDS_MAX = 64
 local function refunds_of(w)
@@ -572,7 +580,7 @@ w.due = hold.expires
 return false
 end
 w.due = holds[i + 1] and holds[i + 1].expires or next_due
-local c = { key = '~expire:' .. hold.id, hold = hold.id, of = 0, counter = 'revenue', params = 'expire', metadata = '' }
+local c = { key = '~expire:' .. hold.id, mark = NO_MARK, hold = hold.id, of = 0, counter = 'revenue', params = 'expire', metadata = '' }
 file(w, now, c, give_back('expire', hold))
 end
 w.due = next_due
@@ -738,7 +746,7 @@ return nil
 end
 local HEADER = '<ddddHc32'
 local WALLET = '<HHc0dddd'
-local COMMAND = '<HBBc0Hc0Hc0Hc0Hc0I4c0ddd'
+local COMMAND = '<HBBc0Hc0c4Hc0Hc0Hc0I4c0ddd'
 local CHARGE = '<dd'
 local FACTS = '<dddBdd'
 local BEYOND, MEMORY, REFUND, KNOWN = 1, 2, 4, 8
@@ -760,11 +768,11 @@ return flags % (2 * flag) >= flag
 end
 local commands = {}
 for i = 1, command_count do
-local wallet, flags, kind, key, params, hold, counter, metadata, amount, ttl, deadline
-wallet, flags, kind, key, params, hold, counter, metadata, amount, ttl, deadline, position =
+local wallet, flags, kind, key, mark, params, hold, counter, metadata, amount, ttl, deadline
+wallet, flags, kind, key, mark, params, hold, counter, metadata, amount, ttl, deadline, position =
 unpack_bytes(COMMAND, message, position)
 local c = {
-wallet = wallet, kind = kind, key = key, params = params, hold = hold, counter = counter, metadata = metadata,
+wallet = wallet, kind = kind, key = key, mark = mark, params = params, hold = hold, counter = counter, metadata = metadata,
 amount = amount, ttl = ttl, deadline = deadline, beyond = has(flags, BEYOND), memory = has(flags, MEMORY), of = 0,
 }
 if has(flags, REFUND) then
@@ -916,7 +924,7 @@ return table.concat(reply)
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: 'eb57de948161f1f29501814d856e16fd1f488b01',
+  sha1: '65048066cafc6edc754ae45182eeecc4b23ca0a7',
   keys: { min: 3, variable: false },
   resend: 'never',
   batchMax: null,
@@ -951,7 +959,8 @@ end
 local CORE = '<BBBddddddddddddddc32c40c0'
 local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
-local CORE_VERSION = 1
+local CORE_VERSION = 2
+local MARK = 5
 local STATUSES = { 'active', 'frozen', 'closed' }
 local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
 local CORE_ALONE = { 'core' }
@@ -983,8 +992,12 @@ end
 return parse_core(bytes), bytes
 end
 local function format_core(w)
+local recent = w.recent
+if w.fresh ~= '' then
+recent = string.sub(recent .. w.fresh, -MARK * w.ring)
+end
 return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], w.memory and 1 or 0, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
-w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, w.recent)
+w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, recent)
 end
 local function track(w, key, loaded)
 w.key = key
@@ -993,6 +1006,7 @@ w.writes = { 'core', false, false, false, false, false }     -- field, value, fi
 w.written = 2
 w.gone = false                                               -- fields for HDEL
 w.before = w.seq
+w.fresh = ''                                                 -- marks of the entries that came since (wallet/recent)
 w.entries = false                                            -- entries that are not in their place in Redis yet, by seq
 return w
 end
@@ -1115,24 +1129,20 @@ in_parts('HDEL', w.key, w.gone, #w.gone)
 end
 end
 local RING = 16
-local MARK = 9
-local function mark_of(c)
-local mark = c.mark
-if not mark then
-mark = string.sub(redis.sha1hex(c.key), 1, 8)
-c.mark = mark
-end
-return mark
-end
+local NO_MARK = '\\0\\0\\0\\0'
 local function entry_field(w, seq)
 return 'e:' .. digits(seq % w.ring)
 end
 local function entry_bytes(w, seq)
 return w.entries and w.entries[seq] or redis.call('HGET', w.key, entry_field(w, seq))
 end
+local function mark_at(w, seq)
+local last = #w.recent - (w.before - seq) * MARK
+return string.sub(w.recent, last - MARK + 1, last - 1)
+end
 local function was_memory(w, seq)
-local at = #w.recent - (w.seq - seq) * MARK
-return string.sub(w.recent, at, at) == 'm'
+local last = #w.recent - (w.before - seq) * MARK
+return string.sub(w.recent, last, last) == 'm'
 end
 local function entries_after(w, from, most)
 if w.seq == from + 1 and w.entries then
@@ -1169,7 +1179,7 @@ w.entries = { [seq] = bytes }
 end
 end
 local function grow(w)
-local from = w.seq - #w.recent / MARK
+local from = math.max(w.seq - w.ring, w.before - #w.recent / MARK)
 local entries = entries_after(w, from, w.ring)
 w.ring = 2 * w.ring
 for i = 1, #entries do
@@ -1182,25 +1192,31 @@ if w.seq - w.acked >= w.ring then
 grow(w)
 end
 w.seq = w.seq + 1
-w.recent = string.sub(w.recent .. mark_of(c) .. (c.memory and 'm' or '-'), -MARK * w.ring)
+w.fresh = w.fresh .. c.mark .. (c.memory and 'm' or '-')
 remember(w, w.seq, bytes)
 write(w, entry_field(w, w.seq), bytes)
 end
-local function find_entry(w, c)
-local recent = w.recent
-local mark = mark_of(c)
-local at = string.find(recent, mark, 1, true)
+local function find_among(w, marks, last_seq, c)
+local at = string.find(marks, c.mark, 1, true)
 while at do
-if (at - 1) % MARK == 0 then
-local bytes = entry_bytes(w, w.seq - (#recent - at + 1) / MARK + 1)
+local seq = last_seq - (#marks - at + 1) / MARK + 1
+if (at - 1) % MARK == 0 and seq > w.seq - w.ring then
+local bytes = entry_bytes(w, seq)
 local _, _, entry_key = unpack_bytes(ENTRY_NAMES, bytes)
 if entry_key == c.key then
 return bytes
 end
 end
-at = string.find(recent, mark, at + 1, true)
+at = string.find(marks, c.mark, at + 1, true)
 end
 return nil
+end
+local function find_entry(w, c)
+local bytes = find_among(w, w.recent, w.before, c)
+if not bytes and w.fresh ~= '' then
+bytes = find_among(w, w.fresh, w.seq, c)
+end
+return bytes
 end
 local REFUNDS_MAX = 64
 local function refunds_of(w)
@@ -1409,7 +1425,7 @@ w.due = hold.expires
 return false
 end
 w.due = holds[i + 1] and holds[i + 1].expires or next_due
-local c = { key = '~expire:' .. hold.id, hold = hold.id, of = 0, counter = 'revenue', params = 'expire', metadata = '' }
+local c = { key = '~expire:' .. hold.id, mark = NO_MARK, hold = hold.id, of = 0, counter = 'revenue', params = 'expire', metadata = '' }
 file(w, now, c, give_back('expire', hold))
 end
 w.due = next_due
@@ -1587,14 +1603,14 @@ local committed = {}
 for i = 19 + 2 * hold_count, #ARGV do
 committed[ARGV[i]] = true
 end
-local function command_of(entry)
+local function command_of(entry, mark)
 local words = {}
 for word in string.gmatch(entry.params, '%S+') do
 words[#words + 1] = word
 end
 local kind = words[1]
 local c = {
-kind = kind, key = entry.key, params = entry.params, hold = entry.hold, amount = entry.amount, ttl = 0, beyond = false, of = entry.of,
+kind = kind, key = entry.key, mark = mark, params = entry.params, hold = entry.hold, amount = entry.amount, ttl = 0, beyond = false, of = entry.of,
 counter = entry.counter, metadata = entry.metadata, at = entry.at, memory = true,
 }
 if kind == 'hold' or kind == 'extend' then
@@ -1611,7 +1627,7 @@ local entries = entries_after(old, old.acked, 4096)
 for i = 1, #entries do
 local entry = entries[i] and was_memory(old, old.acked + i) and read_entry(entries[i])
 if entry and not committed[entry.key] then
-pending[#pending + 1] = command_of(entry)
+pending[#pending + 1] = command_of(entry, mark_at(old, entry.seq))
 end
 end
 end
@@ -1651,7 +1667,7 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: '1c3363c75f3b3df5a59dcd13dfb9c61e595ca2c9',
+  sha1: '45792f88e393096d4e1f4909c4e39726df98d450',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -1686,7 +1702,8 @@ end
 local CORE = '<BBBddddddddddddddc32c40c0'
 local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
-local CORE_VERSION = 1
+local CORE_VERSION = 2
+local MARK = 5
 local STATUSES = { 'active', 'frozen', 'closed' }
 local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
 local CORE_ALONE = { 'core' }
@@ -1718,8 +1735,12 @@ end
 return parse_core(bytes), bytes
 end
 local function format_core(w)
+local recent = w.recent
+if w.fresh ~= '' then
+recent = string.sub(recent .. w.fresh, -MARK * w.ring)
+end
 return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], w.memory and 1 or 0, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
-w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, w.recent)
+w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, recent)
 end
 local function track(w, key, loaded)
 w.key = key
@@ -1728,6 +1749,7 @@ w.writes = { 'core', false, false, false, false, false }     -- field, value, fi
 w.written = 2
 w.gone = false                                               -- fields for HDEL
 w.before = w.seq
+w.fresh = ''                                                 -- marks of the entries that came since (wallet/recent)
 w.entries = false                                            -- entries that are not in their place in Redis yet, by seq
 return w
 end
@@ -1850,24 +1872,20 @@ in_parts('HDEL', w.key, w.gone, #w.gone)
 end
 end
 local RING = 16
-local MARK = 9
-local function mark_of(c)
-local mark = c.mark
-if not mark then
-mark = string.sub(redis.sha1hex(c.key), 1, 8)
-c.mark = mark
-end
-return mark
-end
+local NO_MARK = '\\0\\0\\0\\0'
 local function entry_field(w, seq)
 return 'e:' .. digits(seq % w.ring)
 end
 local function entry_bytes(w, seq)
 return w.entries and w.entries[seq] or redis.call('HGET', w.key, entry_field(w, seq))
 end
+local function mark_at(w, seq)
+local last = #w.recent - (w.before - seq) * MARK
+return string.sub(w.recent, last - MARK + 1, last - 1)
+end
 local function was_memory(w, seq)
-local at = #w.recent - (w.seq - seq) * MARK
-return string.sub(w.recent, at, at) == 'm'
+local last = #w.recent - (w.before - seq) * MARK
+return string.sub(w.recent, last, last) == 'm'
 end
 local function entries_after(w, from, most)
 if w.seq == from + 1 and w.entries then
@@ -1904,7 +1922,7 @@ w.entries = { [seq] = bytes }
 end
 end
 local function grow(w)
-local from = w.seq - #w.recent / MARK
+local from = math.max(w.seq - w.ring, w.before - #w.recent / MARK)
 local entries = entries_after(w, from, w.ring)
 w.ring = 2 * w.ring
 for i = 1, #entries do
@@ -1917,25 +1935,31 @@ if w.seq - w.acked >= w.ring then
 grow(w)
 end
 w.seq = w.seq + 1
-w.recent = string.sub(w.recent .. mark_of(c) .. (c.memory and 'm' or '-'), -MARK * w.ring)
+w.fresh = w.fresh .. c.mark .. (c.memory and 'm' or '-')
 remember(w, w.seq, bytes)
 write(w, entry_field(w, w.seq), bytes)
 end
-local function find_entry(w, c)
-local recent = w.recent
-local mark = mark_of(c)
-local at = string.find(recent, mark, 1, true)
+local function find_among(w, marks, last_seq, c)
+local at = string.find(marks, c.mark, 1, true)
 while at do
-if (at - 1) % MARK == 0 then
-local bytes = entry_bytes(w, w.seq - (#recent - at + 1) / MARK + 1)
+local seq = last_seq - (#marks - at + 1) / MARK + 1
+if (at - 1) % MARK == 0 and seq > w.seq - w.ring then
+local bytes = entry_bytes(w, seq)
 local _, _, entry_key = unpack_bytes(ENTRY_NAMES, bytes)
 if entry_key == c.key then
 return bytes
 end
 end
-at = string.find(recent, mark, at + 1, true)
+at = string.find(marks, c.mark, at + 1, true)
 end
 return nil
+end
+local function find_entry(w, c)
+local bytes = find_among(w, w.recent, w.before, c)
+if not bytes and w.fresh ~= '' then
+bytes = find_among(w, w.fresh, w.seq, c)
+end
+return bytes
 end
 local PENDING_MAX = 4096
 local life = incarnation()
@@ -1974,7 +1998,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: '6adad5a89cb28d935c852e80a14731a20e1c7e54',
+  sha1: '3dbac835c9ba1566afc8c9786eb008ac55359bc9',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -2009,7 +2033,8 @@ end
 local CORE = '<BBBddddddddddddddc32c40c0'
 local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
-local CORE_VERSION = 1
+local CORE_VERSION = 2
+local MARK = 5
 local STATUSES = { 'active', 'frozen', 'closed' }
 local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
 local CORE_ALONE = { 'core' }
@@ -2041,8 +2066,12 @@ end
 return parse_core(bytes), bytes
 end
 local function format_core(w)
+local recent = w.recent
+if w.fresh ~= '' then
+recent = string.sub(recent .. w.fresh, -MARK * w.ring)
+end
 return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], w.memory and 1 or 0, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
-w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, w.recent)
+w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, recent)
 end
 local function track(w, key, loaded)
 w.key = key
@@ -2051,6 +2080,7 @@ w.writes = { 'core', false, false, false, false, false }     -- field, value, fi
 w.written = 2
 w.gone = false                                               -- fields for HDEL
 w.before = w.seq
+w.fresh = ''                                                 -- marks of the entries that came since (wallet/recent)
 w.entries = false                                            -- entries that are not in their place in Redis yet, by seq
 return w
 end
@@ -2173,24 +2203,20 @@ in_parts('HDEL', w.key, w.gone, #w.gone)
 end
 end
 local RING = 16
-local MARK = 9
-local function mark_of(c)
-local mark = c.mark
-if not mark then
-mark = string.sub(redis.sha1hex(c.key), 1, 8)
-c.mark = mark
-end
-return mark
-end
+local NO_MARK = '\\0\\0\\0\\0'
 local function entry_field(w, seq)
 return 'e:' .. digits(seq % w.ring)
 end
 local function entry_bytes(w, seq)
 return w.entries and w.entries[seq] or redis.call('HGET', w.key, entry_field(w, seq))
 end
+local function mark_at(w, seq)
+local last = #w.recent - (w.before - seq) * MARK
+return string.sub(w.recent, last - MARK + 1, last - 1)
+end
 local function was_memory(w, seq)
-local at = #w.recent - (w.seq - seq) * MARK
-return string.sub(w.recent, at, at) == 'm'
+local last = #w.recent - (w.before - seq) * MARK
+return string.sub(w.recent, last, last) == 'm'
 end
 local function entries_after(w, from, most)
 if w.seq == from + 1 and w.entries then
@@ -2227,7 +2253,7 @@ w.entries = { [seq] = bytes }
 end
 end
 local function grow(w)
-local from = w.seq - #w.recent / MARK
+local from = math.max(w.seq - w.ring, w.before - #w.recent / MARK)
 local entries = entries_after(w, from, w.ring)
 w.ring = 2 * w.ring
 for i = 1, #entries do
@@ -2240,25 +2266,31 @@ if w.seq - w.acked >= w.ring then
 grow(w)
 end
 w.seq = w.seq + 1
-w.recent = string.sub(w.recent .. mark_of(c) .. (c.memory and 'm' or '-'), -MARK * w.ring)
+w.fresh = w.fresh .. c.mark .. (c.memory and 'm' or '-')
 remember(w, w.seq, bytes)
 write(w, entry_field(w, w.seq), bytes)
 end
-local function find_entry(w, c)
-local recent = w.recent
-local mark = mark_of(c)
-local at = string.find(recent, mark, 1, true)
+local function find_among(w, marks, last_seq, c)
+local at = string.find(marks, c.mark, 1, true)
 while at do
-if (at - 1) % MARK == 0 then
-local bytes = entry_bytes(w, w.seq - (#recent - at + 1) / MARK + 1)
+local seq = last_seq - (#marks - at + 1) / MARK + 1
+if (at - 1) % MARK == 0 and seq > w.seq - w.ring then
+local bytes = entry_bytes(w, seq)
 local _, _, entry_key = unpack_bytes(ENTRY_NAMES, bytes)
 if entry_key == c.key then
 return bytes
 end
 end
-at = string.find(recent, mark, at + 1, true)
+at = string.find(marks, c.mark, at + 1, true)
 end
 return nil
+end
+local function find_entry(w, c)
+local bytes = find_among(w, w.recent, w.before, c)
+if not bytes and w.fresh ~= '' then
+bytes = find_among(w, w.fresh, w.seq, c)
+end
+return bytes
 end
 local REFUNDS_MAX = 64
 local function refunds_of(w)
@@ -2467,7 +2499,7 @@ w.due = hold.expires
 return false
 end
 w.due = holds[i + 1] and holds[i + 1].expires or next_due
-local c = { key = '~expire:' .. hold.id, hold = hold.id, of = 0, counter = 'revenue', params = 'expire', metadata = '' }
+local c = { key = '~expire:' .. hold.id, mark = NO_MARK, hold = hold.id, of = 0, counter = 'revenue', params = 'expire', metadata = '' }
 file(w, now, c, give_back('expire', hold))
 end
 w.due = next_due

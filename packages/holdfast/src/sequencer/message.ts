@@ -4,6 +4,8 @@ const FIRST_BYTES = 16_384
 /** What one character can take in UTF-8. */
 const CHARACTER_BYTES = 3
 const LIFE_BYTES = 32
+/** Odd and large, so that every byte of a key matters. Two keys with one mark cost a look at the entry, and nothing else. */
+const MARK_FACTOR = 0x9e3779b1
 
 /** The life of no server. */
 export const NO_LIFE = '-'.repeat(LIFE_BYTES)
@@ -36,6 +38,16 @@ export class MessageWriter {
     const length = value === '' ? 0 : this.#bytes.write(value, from)
     this.#bytes.writeUIntLE(length, this.#at, lengthBytes)
     this.#at = from + length
+  }
+
+  /** The string, and then four bytes made of it, by which it can be looked for. */
+  markedString(value: string, lengthBytes: 2): void {
+    const from = this.#at + lengthBytes
+    this.string(value, lengthBytes)
+    let mark = 0
+    for (let i = from; i < this.#at; i += 1) mark = (Math.imul(mark, MARK_FACTOR) + (this.#bytes[i] as number)) | 0
+    this.#reserve(4)
+    this.#at = this.#bytes.writeInt32LE(mark, this.#at)
   }
 
   /** Which life of a server: always as long. */

@@ -117,7 +117,7 @@ export class Sequencer {
       (command.beyond ? BEYOND : 0) + (memory ? MEMORY : 0) + (kind === 'refund' ? REFUND : 0) + (facts ? KNOWN : 0),
     )
     message.string(kind, 1)
-    message.string(command.key, 2)
+    message.markedString(command.key, 2)
     message.string(command.params, 2)
     message.string(command.hold, 2)
     message.string(command.counter, 2)

@@ -1,10 +1,10 @@
-import { createHash } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { freshRedis } from '../../../../test/servers.js'
 import { command } from '../../src/machine/index.js'
 import { Keys, type Place } from '../../src/redis/index.js'
 import type { BatchReply } from '../../src/sequencer/index.js'
+import { MessageWriter } from '../../src/sequencer/message.js'
 import { emptyState } from '../machine/oracle.js'
 import { AcquaintedSequencer } from './support/acquainted.js'
 import { runnerOn } from './support/runner.js'
@@ -79,6 +79,23 @@ it('remembers the last results when everything is in the journal, and only those
   expect(types).toEqual([...new Array(RING).fill('replay'), 'accepted'])
 })
 
+it('finds what the same call has decided, and nothing that it has pushed out', async () => {
+  const place = await openWallet('one call')
+  for (let n = 0; n < RING; n += 1) await credit(place, names(n, 1), n)
+  const asked = ['new', 'newer', 'key 0', 'key 2', 'key 15', 'new', 'key 0']
+  const { answers } = await credit(place, asked, RING)
+  expect(answers.map(({ type }) => type)).toEqual([
+    'accepted',
+    'accepted',
+    'accepted',
+    'accepted',
+    'replay',
+    'replay',
+    'replay',
+  ])
+  expect(answers.slice(4)).toMatchObject([{ entry: { seq: 16 } }, { entry: { seq: 17 } }, { entry: { seq: 19 } }])
+})
+
 it('makes no fields but those it fills again', async () => {
   const place = await openWallet('fields')
   for (let n = 0; n < 100; n += 1) await credit(place, names(n, 1), n)
@@ -88,11 +105,13 @@ it('makes no fields but those it fills again', async () => {
 })
 
 it('tells keys apart that have the same mark', async () => {
-  const byMark = new Map<string, string>()
+  const message = new MessageWriter()
+  const byMark = new Map<number, string>()
   let pair: [string, string] | undefined
   for (let n = 0; !pair; n += 1) {
     const key = `collision ${n}`
-    const mark = createHash('sha1').update(key).digest('hex').slice(0, 8)
+    message.markedString(key, 2)
+    const mark = message.take().readInt32LE(2 + key.length)
     const other = byMark.get(mark)
     if (other) pair = [other, key]
     byMark.set(mark, key)
