@@ -57,7 +57,8 @@ it('decides nothing whose deadline is by the clock of another server, and tells 
   for (const unknown of [NO_LIFE, ANOTHER_LIFE]) {
     expect(await credit('c', Date.now() + MINUTE, unknown)).toEqual({ type: 'late' })
   }
-  const reply = await sequencer.decide({ life: NO_LIFE, wallets: [], commands: [] })
+  const wallets = [{ place, epochMin: 0, epoch: 0, acked: 0, known: 0 }]
+  const reply = await sequencer.decide({ life: NO_LIFE, wallets, commands: [] })
   expect(reply.life).toBe(life)
   expect(Math.abs(reply.clock - Date.now())).toBeLessThan(MINUTE)
 })
