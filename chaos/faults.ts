@@ -88,9 +88,9 @@ export async function demoteAndPromote(trial: Trial): Promise<void> {
 
 /**
  * Replicas hear nothing for a while: stopped, and their links closed, or what waits in a socket would reach them after all. Then the
- * master dies, and one of them is promoted.
+ * master dies, and one of them is promoted. @returns by how many bytes of changes it was behind
  */
-export async function failOverToLaggingReplica(trial: Trial): Promise<void> {
+export async function failOverToLaggingReplica(trial: Trial): Promise<number> {
   const { place } = trial
   const before = await place.masters()
   const master = trial.chance.pick(before)
@@ -98,14 +98,26 @@ export async function failOverToLaggingReplica(trial: Trial): Promise<void> {
   for (const replica of replicas) replica.pause()
   await onNode(master, (redis) => redis.call('CLIENT', 'KILL', 'TYPE', 'replica'))
   await trial.underLoad(60)
+  const written = await offset(master, 'master_repl_offset')
   await master.kill()
   for (const replica of replicas) replica.resume()
+  let promoted: RedisNode | undefined
   await until('another one is master', async () => {
     const masters = await place.masters()
-    return masters.length === before.length && !masters.includes(master)
+    promoted = masters.find((node) => !before.includes(node))
+    return masters.length === before.length && promoted !== undefined
   })
+  const lag = written - (await offset(promoted as RedisNode, 'second_repl_offset'))
   await master.restart()
+  // Sentinel would see to it as well, ten seconds later; a Cluster does so at once.
+  if (place.topology === 'sentinel')
+    await onNode(master, (redis) => redis.replicaof('127.0.0.1', (promoted as RedisNode).port))
   await until('the old master follows', () => isLinked(master))
+  return lag
+}
+
+async function offset(node: RedisNode, name: string): Promise<number> {
+  return Number(new RegExp(`${name}:(\\d+)`).exec(await replication(node))?.[1])
 }
 
 async function replicasOf({ place }: Trial, master: RedisNode): Promise<RedisNode[]> {
@@ -192,6 +204,10 @@ export const FAULTS: readonly Fault[] = [
   { name: 'Redis stopped, 4 s', topologies: TOPOLOGIES, inflict: (trial) => stopRedis(trial, 4_000) },
   { name: 'old snapshot put back', topologies: ['single'], inflict: restoreOldSnapshot },
   { name: 'demoted, and promoted with an older state', topologies: ['single'], inflict: demoteAndPromote },
-  { name: 'failover to a replica that lags', topologies: ['sentinel', 'cluster'], inflict: failOverToLaggingReplica },
+  {
+    name: 'failover to a replica that lags',
+    topologies: ['sentinel', 'cluster'],
+    inflict: async (trial) => void (await failOverToLaggingReplica(trial)),
+  },
   { name: 'slots moved', topologies: ['cluster'], inflict: async (trial) => void (await moveSomeSlots(trial)) },
 ]

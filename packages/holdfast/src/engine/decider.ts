@@ -86,6 +86,7 @@ export class Decider {
       if (!indexes.has(lane)) indexes.set(lane, lanes.push(lane) - 1)
     }
     const circuit = this.#context.redisAt((lanes[0] as Lane).place)
+    const begunAt = this.#context.clock.now()
     try {
       const askedAt = this.#context.clock.now()
       for (const attempt of attempts) attempt.askedAt = askedAt
@@ -97,7 +98,7 @@ export class Decider {
       group.aheadMs = reply.clock - this.#context.clock.now()
       this.#receive(lanes, runs, attempts, answers, indexes)
     } catch (error) {
-      circuit.failed()
+      circuit.failed(begunAt)
       this.#context.telemetry.log?.('warn', 'decide_failed', { commands: attempts.length, reason: String(error) })
       const ran = !(error instanceof HoldfastError) || error.outcome !== 'not_executed'
       for (const attempt of attempts) {
