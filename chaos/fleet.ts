@@ -4,7 +4,7 @@ import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { build } from 'esbuild'
 import type { ConnectOptions } from 'holdfast'
-import { type Asked, readHistory, type Seen } from './history.js'
+import { AnswerCount, type Asked, readHistory, type Seen } from './history.js'
 import type { WorkerOrder } from './worker.js'
 
 /** Where what a worker imports is found, and nothing is checked in. */
@@ -14,6 +14,7 @@ const CACHE = 'node_modules/.cache/holdfast'
 export class Worker {
   readonly name: string
   readonly historyFile: string
+  readonly answers: AnswerCount
   readonly #child: ChildProcess
   readonly #exited: Promise<[number | null, NodeJS.Signals | null]>
   #stderr = ''
@@ -22,6 +23,7 @@ export class Worker {
   constructor(program: string, order: WorkerOrder) {
     this.name = order.name
     this.historyFile = order.historyFile
+    this.answers = new AnswerCount(order.historyFile)
     this.#child = fork(program, [JSON.stringify(order)], {
       execArgv: ['--enable-source-maps'],
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
@@ -140,6 +142,11 @@ export class Fleet {
     return worker
   }
 
+  /** Answers that callers have had so far. */
+  get answers(): number {
+    return this.#all.reduce((sum, { answers }) => sum + answers.count, 0)
+  }
+
   get seen(): Seen[] {
     return this.#all.flatMap((worker) => worker.history().seen)
   }
@@ -160,6 +167,7 @@ export class Fleet {
   /** Whatever happened: nobody is left. */
   async stop(): Promise<void> {
     await Promise.all(this.running.map((worker) => worker.kill()))
+    for (const { answers } of this.#all) answers.close()
     rmSync(this.#program, { force: true })
   }
 }

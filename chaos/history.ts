@@ -5,7 +5,7 @@
  *     {"begin":7,"at":…,"asked":{"kind":"hold","wallet":"wallet-3","key":"a-12",…}}
  *     {"end":7,"at":…,"answer":{"type":"yes","replayed":false,"entries":[…]}}
  */
-import { closeSync, openSync, readFileSync, writeSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, readSync, writeSync } from 'node:fs'
 import type { Entry, Facts, Receipt } from 'holdfast'
 
 /** One thing that a caller asks for. The same key again is the same thing again. */
@@ -151,6 +151,34 @@ export function readHistory(worker: string, path: string): WorkerHistory {
     }
   }
   return { seen: [...byCall.values()], counts }
+}
+
+/** Counts answers that leave nobody in doubt, as they are written, without reading what it has read before. */
+export class AnswerCount {
+  readonly #path: string
+  readonly #chunk = Buffer.alloc(1 << 16)
+  #file: number | undefined
+  #rest = ''
+  #count = 0
+
+  constructor(path: string) {
+    this.#path = path
+  }
+
+  get count(): number {
+    this.#file ??= openSync(this.#path, 'r')
+    for (let read = 1; read > 0; ) {
+      read = readSync(this.#file, this.#chunk)
+      const lines = (this.#rest + this.#chunk.toString('latin1', 0, read)).split('\n')
+      this.#rest = lines.pop() as string
+      this.#count += lines.filter((line) => line.startsWith('{"end"') && !line.includes('"type":"unknown"')).length
+    }
+    return this.#count
+  }
+
+  close(): void {
+    if (this.#file !== undefined) closeSync(this.#file)
+  }
 }
 
 export function told({ entry, replayed }: Receipt): { entries: ToldEntry[]; replayed: boolean } {

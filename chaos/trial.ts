@@ -33,6 +33,7 @@ export interface Verdict {
 }
 
 const FUNDS = 500
+const ANSWERS_WITHIN_MS = 30_000
 const FINISH_WITHIN_MS = 60_000
 const REST_WITHIN_MS = 40_000
 /** What nobody touches is looked after sooner than in production, so that a trial need not wait for it. */
@@ -123,23 +124,13 @@ export class Trial {
     await this.startWorker(worker)
   }
 
-  /** What was seen until now. */
-  get history(): Seen[] {
-    return this.#fleet.seen
-  }
-
-  get counts(): Record<string, number> {
-    return this.#fleet.counts
-  }
-
   /** Resolves when callers have been answered `answers` times more, so that there is something to lose. */
   async underLoad(answers = 150): Promise<void> {
-    const answered = () => this.history.filter(({ answer }) => answer !== null && answer.type !== 'unknown').length
-    const wanted = answered() + answers
-    const deadline = performance.now() + 30_000
-    while (answered() < wanted) {
-      if (performance.now() > deadline) throw new Error(`Expected ${wanted} answers by now, got ${answered()}`)
-      await sleep(50)
+    const wanted = this.#fleet.answers + answers
+    const deadline = performance.now() + ANSWERS_WITHIN_MS
+    while (this.#fleet.answers < wanted) {
+      if (performance.now() > deadline) throw new Error(`Expected ${wanted} answers by now, got ${this.#fleet.answers}`)
+      await sleep(20)
     }
   }
 
@@ -148,7 +139,7 @@ export class Trial {
     await this.#fleet.finish(FINISH_WITHIN_MS)
     const restless = await this.#comeToRest()
     const journal = await readJournal(this.databaseUrl)
-    const { history, counts } = this
+    const { seen: history, counts } = this.#fleet
     const entries = journal.wallets.reduce((sum, { entries }) => sum + entries.length, 0)
     return {
       problems: [...restless, ...check(journal, history)],
