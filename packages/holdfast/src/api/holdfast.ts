@@ -24,7 +24,10 @@ const DEFAULT_SHARDS = 64
 const DEFAULT_TIMEOUT_MS = 10_000
 
 export interface ConnectOptions {
-  /** A URL, ioredis options, `{ cluster: [...] }`, or an ioredis client to connect like. */
+  /**
+   * A URL (`redis://host:6379`, `redis+sentinel://host:26379,host:26379/master`, `redis+cluster://host:6379,host:6379`; `rediss` for TLS),
+   * ioredis options, `{ cluster: [...] }`, or an ioredis client to connect like.
+   */
   readonly redis: RedisTarget
   /** A URL, the options of `pg`, or a pool of your own. */
   readonly postgres: PostgresSource
@@ -261,8 +264,8 @@ function measure(engine: Engine, telemetry: Telemetry): (() => void)[] {
   const gauges = [
     telemetry.gauge?.('holdfast_circuit_open', () => engine.health.redisGroupsAway, { dependency: 'redis' }),
     telemetry.gauge?.('holdfast_circuit_open', () => (engine.health.postgres ? 0 : 1), { dependency: 'postgres' }),
-    telemetry.gauge?.('holdfast_operations_under_way', () => engine.load.attempts, { path: 'any' }),
-    telemetry.gauge?.('holdfast_operations_under_way', () => engine.load.postgresPath, { path: 'postgres' }),
+    telemetry.gauge?.('holdfast_operations_under_way', () => engine.load.attempts, { which: 'all' }),
+    telemetry.gauge?.('holdfast_operations_under_way', () => engine.load.postgresPath, { which: 'waiting' }),
   ]
   return gauges.filter((gauge) => gauge !== undefined)
 }

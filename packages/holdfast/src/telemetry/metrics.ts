@@ -52,8 +52,8 @@ export const METRICS = {
   },
   holdfast_operations_under_way: {
     type: 'gauge',
-    labels: ['path'],
-    help: 'Operations that were asked for and have no answer yet: all, and those of them that wait for the Postgres path',
+    labels: ['which'],
+    help: 'Operations that were asked for and have no answer yet: all, and waiting for the Postgres path',
   },
   holdfast_memory_lost_total: {
     type: 'counter',
