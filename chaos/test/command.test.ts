@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 import { built } from '../../test/servers.js'
+import { BadArguments, readArguments } from '../arguments.js'
 
 const COMMAND = fileURLToPath(new URL('../../scripts/chaos.mjs', import.meta.url))
 
@@ -20,22 +21,23 @@ async function chaos(...args: string[]): Promise<{ code: number; output: string 
   return { code, output }
 }
 
-it('says what it does', async () => {
-  const { code, output } = await chaos('--help')
-  expect(code).toBe(0)
-  expect(output).toContain('--topology single|sentinel|cluster')
+it('says what it does, and what it does not understand', async () => {
+  const help = await chaos('--help')
+  expect(help.code).toBe(0)
+  expect(help.output).toContain('--topology single|sentinel|cluster')
+  const refused = await chaos('--topology', 'triple')
+  expect(refused).toEqual({ code: 2, output: '--topology: expected single, sentinel, cluster, got triple\n' })
 })
 
 it.each([
-  [['--topology', 'triple'], '--topology: expected single, sentinel, cluster, got triple'],
   [['--minutes', 'long'], '--minutes: expected a number up to 1440, got long'],
   [['--seed', '-1'], "Option '--seed' argument is ambiguous"],
   [['--seed', '1.5'], '--seed: expected an integer from 0, got 1.5'],
   [['--fast'], "Unknown option '--fast'"],
-])('does not understand %j, and says why', async (args, message) => {
-  const { code, output } = await chaos(...args)
-  expect(code).toBe(2)
-  expect(output).toContain(message)
+  [['--minutes', '0'], '--minutes: expected a number up to 1440, got 0'],
+])('does not understand %j, and says why', (args, message) => {
+  expect(() => readArguments(args)).toThrow(BadArguments)
+  expect(() => readArguments(args)).toThrow(message)
 })
 
 it('does harm for a while, and tells what came of it', async () => {
