@@ -7,7 +7,10 @@ import type { ConnectOptions } from 'holdfast'
 import { AnswerCount, type Asked, readHistory, type Seen } from './history.js'
 import type { WorkerOrder } from './worker.js'
 
-/** Where what a worker imports is found, and nothing is checked in. */
+/**
+ * Where what a worker imports is found, and nothing is checked in. From the root of the repository, where everything here is run: this
+ * module itself lies elsewhere when it is bundled.
+ */
 const CACHE = 'node_modules/.cache/holdfast'
 
 /** A worker process, as the harness has it in its hand. */

@@ -14,6 +14,21 @@ export interface Remembered {
 
 const ENTRIES_MAX = 10_000_000
 
+/** What is still on its way to an end: money that is held, transfers that are under way. */
+export async function findUnrest(databaseUrl: string): Promise<string[]> {
+  const client = new pg.Client(databaseUrl)
+  await client.connect()
+  try {
+    const { rows } = await client.query<{ what: string }>(
+      `SELECT id || ': ' || reserved || ' is still reserved' AS what FROM holdfast.wallets WHERE reserved <> 0
+       UNION ALL SELECT key || ': the transfer is under way' FROM holdfast.transfers`,
+    )
+    return rows.map(({ what }) => what)
+  } finally {
+    await client.end()
+  }
+}
+
 export async function readJournal(databaseUrl: string): Promise<Remembered> {
   const client = new pg.Client(databaseUrl)
   await client.connect()

@@ -44,7 +44,7 @@ async function main(): Promise<number> {
 async function playRound(place: Place, seed: number, until: number): Promise<Round> {
   console.log(`\nround with seed ${seed}`)
   const chance = new Chance(seed)
-  const trial = await Trial.begin(place, { seed, workers: 3, wallets: 60 })
+  const trial = await Trial.begin(place, { seed, workers: 3, wallets: 1_000 })
   const startedAt = performance.now()
   const faults: Round['faults'][number][] = []
   try {

@@ -54,9 +54,13 @@ export class Story {
     // Somebody who was told yes asks again.
     if (this.#done.length > 0 && chance.happens(0.03)) return chance.pick(this.#done)
     const key = `${this.#name}-${this.#made++}`
-    // One wallet that everybody wants, and many others.
-    const wallet = chance.happens(0.15) ? (this.#wallets[0] as string) : chance.pick(this.#wallets)
-    return this.#make(this.#kind(), wallet, key)
+    return this.#make(this.#kind(), this.#wallet(), key)
+  }
+
+  /** One that everybody wants, a few that are always in use, and all the others. */
+  #wallet(): string {
+    const among = this.#chance.pick([1, 10, 10, this.#wallets.length, this.#wallets.length])
+    return this.#chance.pick(this.#wallets.slice(0, among))
   }
 
   #make(kind: Asked['kind'], wallet: string, key: string): Asked {

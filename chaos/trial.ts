@@ -8,7 +8,7 @@ import { Chance } from '../sim/world.js'
 import { check, type Summary, summarize } from './checker.js'
 import { Fleet, unanswered, type Worker } from './fleet.js'
 import type { Seen } from './history.js'
-import { type Remembered, readJournal } from './journal.js'
+import { findUnrest, type Remembered, readJournal } from './journal.js'
 import type { Place, Way } from './places.js'
 
 export interface TrialOptions {
@@ -156,19 +156,20 @@ export class Trial {
     await Promise.all(this.#wallets.map((id) => this.#keeper.wallet(id).credit(1, { key: 'first light' })))
     const deadline = performance.now() + REST_WITHIN_MS
     for (;;) {
-      const restless: string[] = []
-      for (const id of this.#wallets) {
-        const wallet = this.#keeper.wallet(id)
-        const pending = (await wallet.get({ pending: true })) as WalletState
-        const committed = (await wallet.get()) as WalletState
-        if (committed.reserved !== 0) restless.push(`${id}: ${committed.reserved} is still reserved`)
-        if (pending.head !== committed.head) restless.push(`${id}: Redis has seq ${pending.seq}, not in the journal`)
-      }
-      const { openTransfers } = await readJournal(this.databaseUrl)
-      if (openTransfers > 0) restless.push(`${openTransfers} transfers are under way`)
+      const restless = await findUnrest(this.databaseUrl)
+      if (restless.length === 0)
+        restless.push(...(await Promise.all(this.#wallets.map((id) => this.#isApart(id)))).flat())
       if (restless.length === 0 || performance.now() > deadline) return restless
       await sleep(100)
     }
+  }
+
+  /** Redis and the journal tell the same of a wallet, or what is between them. */
+  async #isApart(id: string): Promise<string[]> {
+    const wallet = this.#keeper.wallet(id)
+    const pending = (await wallet.get({ pending: true })) as WalletState
+    const committed = (await wallet.get()) as WalletState
+    return pending.head === committed.head ? [] : [`${id}: Redis has seq ${pending.seq}, the journal ${committed.seq}`]
   }
 
   async stop(): Promise<void> {
