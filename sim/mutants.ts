@@ -210,9 +210,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     rule: 'a "no" waits until no call without an answer can be decided any more',
     without: 'refused, and then a copy of the same call arrives late and is committed',
-    patches: [
-      { file: `${ENGINE}/engine.ts`, find: 'if (askedAt >= attempt.unansweredUntil)', replace: 'if (true)' },
-    ],
+    patches: [{ file: `${ENGINE}/engine.ts`, find: 'if (askedAt >= attempt.unansweredUntil)', replace: 'if (true)' }],
     within: 800,
   },
   {
@@ -223,7 +221,8 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     rule: 'a deadline is by the clock of one server alone',
-    without: 'a call that was held up is decided by who was promoted, whose clock is behind, after its retry was refused',
+    without:
+      'a call that was held up is decided by who was promoted, whose clock is behind, after its retry was refused',
     patches: [{ file: LUA, find: 'if told_life ~= life or clock', replace: 'if clock' }],
     within: 1_500,
   },

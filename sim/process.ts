@@ -27,6 +27,8 @@ const OPTIONS: Partial<EngineOptions> = {
   decideWithinMs: 1_000,
   appendBatchMax: 12,
   loadsMax: 4,
+  // Three of those that begin something may wait, and six in all.
+  postgresPathMax: 6,
   leaseMs: 300,
   installWithinMs: 2_000,
   sweepEveryMs: 1_500,

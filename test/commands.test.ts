@@ -84,8 +84,8 @@ test('a build that fails says so and is tried again', async () => {
   rmSync(broken)
 })
 
-test('npm run sim and bench run TypeScript with the arguments and the exit code passed on', async () => {
-  for (const name of ['sim', 'bench']) {
+test('npm run sim, chaos and bench run TypeScript with the arguments and the exit code passed on', async () => {
+  for (const name of ['sim', 'chaos', 'bench']) {
     const entry = join(clone.path, name, 'main.ts')
     mkdirSync(dirname(entry), { recursive: true })
     writeFileSync(

@@ -86,7 +86,7 @@ function brokenLinks({ path, text }: Page): string[] {
   })
 }
 
-const FILE = /`((?:packages|sim|bench|test|scripts|docs|src|lua|sql)\/[\w./-]+\.(?:ts|mjs|lua|sql|md))/g
+const FILE = /`((?:packages|sim|chaos|bench|test|scripts|docs|src|lua|sql)\/[\w./-]+\.(?:ts|mjs|lua|sql|md))/g
 
 /** Files that the text names, from the root or from the library's folder. */
 function missingFiles({ text }: Page): string[] {

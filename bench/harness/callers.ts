@@ -9,6 +9,8 @@ export interface Turn {
   readonly wallets: number
   readonly warmUpMs: number
   readonly measureMs: number
+  /** Who is refused again and again asks less and less often, as clients of an overloaded server do. Default: every 5 ms. */
+  readonly backOff?: boolean
   /** Makes the keys of this turn and this process unlike all others. */
   readonly name: string
 }
@@ -20,25 +22,27 @@ export interface TurnResult {
   /** Operations acknowledged in the whole turn, warm-up and last round trips included. */
   readonly holds: number
   readonly settles: number
-  /** Times that an operation was refused for the moment and tried again. */
+  /** Times that an operation was refused for the moment and tried again, and how many of them were settles. */
   readonly refusals: number
+  readonly settleRefusals: number
   /** Of each operation, within the measured time; a settle is one, a hold is one. */
   readonly latencyCounts: readonly number[]
 }
 
 const BUSY_WAIT_MS = 5
+const BACK_OFF_MAX_MS = 1_000
 
 /** Callers in a closed loop: each holds, settles, and begins again with another key, until the time is over. */
 export async function runCallers(contender: Contender, turn: Turn): Promise<TurnResult> {
   const latencies = new Latencies()
-  const done = { measuredOperations: 0, holds: 0, settles: 0, refusals: 0 }
+  const done = { measuredOperations: 0, holds: 0, settles: 0, refusals: 0, settleRefusals: 0 }
   let measuring = false
   let stopped = false
   let failure: unknown
 
-  const operation = async <T>(run: () => Promise<T>): Promise<T> => {
+  const operation = async <T>(run: () => Promise<T>, refused = () => {}): Promise<T> => {
     const from = performance.now()
-    for (;;) {
+    for (let waitMs = BUSY_WAIT_MS; ; ) {
       try {
         const result = await run()
         if (measuring) {
@@ -49,7 +53,9 @@ export async function runCallers(contender: Contender, turn: Turn): Promise<Turn
       } catch (error) {
         if (!contender.isBusy(error)) throw error
         done.refusals += 1
-        await sleep(BUSY_WAIT_MS * (0.5 + Math.random()))
+        refused()
+        await sleep(waitMs * (0.5 + Math.random()))
+        if (turn.backOff) waitMs = Math.min(2 * waitMs, BACK_OFF_MAX_MS)
       }
     }
   }
@@ -60,7 +66,12 @@ export async function runCallers(contender: Contender, turn: Turn): Promise<Turn
       const key = `${turn.name}-${number}-${pair}`
       const held = await operation(() => contender.hold(wallet, key))
       done.holds += 1
-      await operation(() => contender.settle(wallet, `${key}-end`, held))
+      await operation(
+        () => contender.settle(wallet, `${key}-end`, held),
+        () => {
+          done.settleRefusals += 1
+        },
+      )
       done.settles += 1
     }
   }

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { built } from '../../test/servers.js'
 import { Latencies } from '../harness/latency.js'
 import { measured, ratio } from '../harness/statistics.js'
-import { CONTENDERS } from '../wallets/contenders/index.js'
+import { PLANS } from '../wallets/plan.js'
 import { failuresOf, type WalletsData } from '../wallets/suite.js'
 import { bench } from './command.js'
 
@@ -24,7 +24,8 @@ describe('npm run bench -- wallets', () => {
   afterAll(() => rmSync(folder, { recursive: true }))
 
   it('keeps an entry for every operation that it acknowledged, and all the money', () => {
-    expect(data.checks.map(({ contender }) => contender).sort()).toEqual(Object.keys(CONTENDERS).sort())
+    const contenders = new Set(PLANS.smoke.scenarios.flatMap(({ contenders }) => contenders))
+    expect(data.checks.map(({ contender }) => contender).sort()).toEqual([...contenders].sort())
     for (const { contender, acknowledged, entries, money } of data.checks) {
       expect(acknowledged).toBeGreaterThan(0)
       expect(entries).toBe(acknowledged)
@@ -82,7 +83,7 @@ describe('the books', () => {
 
 describe('the command', () => {
   it.each([
-    [['sails'], 'suite: expected append, wallets, got sails'],
+    [['sails'], 'suite: expected append, fallback, wallets, got sails'],
     [['--fast'], "Unknown option '--fast'"],
     [['--quick', '--smoke'], 'Expected one of --quick and --smoke, got both'],
   ])('refuses %j and says why', async (args, message) => {

@@ -20,6 +20,8 @@ const DRAIN_POLL_MS = 20
 const CORES = cpus().length
 
 export interface Sample {
+  /** Acknowledged in the whole turn. */
+  readonly operations: number
   readonly pairsPerSecond: number
   readonly p50Ms: number
   readonly p99Ms: number
@@ -27,6 +29,7 @@ export interface Sample {
   readonly cpuUs: { readonly node: number; readonly redis: number; readonly postgres: number }
   readonly logBytes: number
   readonly refusals: number
+  readonly settleRefusals: number
   /** After the last acknowledgement, until the store of record had everything. */
   readonly drainMs: number
   /** The part of the machine that worked for somebody else meanwhile, 0 to 1. */
@@ -104,6 +107,7 @@ export class Arena {
     const perOperation = (key: 'node' | 'redis' | 'postgres') => ((after[key] - before[key]) * 1_000) / operations
     const ours = after.node + after.redis + after.postgres - before.node - before.redis - before.postgres
     return {
+      operations,
       pairsPerSecond: results.reduce(
         (sum, { measuredOperations, measuredMs }) => sum + ((measuredOperations / 2) * 1_000) / measuredMs,
         0,
@@ -113,6 +117,7 @@ export class Arena {
       cpuUs: { node: perOperation('node'), redis: perOperation('redis'), postgres: perOperation('postgres') },
       logBytes: (after.log - before.log) / operations,
       refusals: results.reduce((sum, { refusals }) => sum + refusals, 0),
+      settleRefusals: results.reduce((sum, { settleRefusals }) => sum + settleRefusals, 0),
       drainMs,
       foreign: Math.max(0, (after.busy - before.busy - ours) / ((after.at - before.at) * CORES)),
     }

@@ -19,6 +19,9 @@ const MEMORY_STEPS = 24
 const MEMORY_PAIRS_A_STEP = 8
 const OPEN_HOLDS = 64
 
+/** Nobody listens there. */
+const NO_REDIS = 'redis://127.0.0.1:1'
+
 /** The library as everybody uses it: `Holdfast.connect`, and nothing tuned. */
 export class HoldfastContender implements Contender {
   readonly #place: Place
@@ -115,6 +118,13 @@ export class HoldfastContender implements Contender {
   async #someWallets(redis: Redis): Promise<string[]> {
     const [, keys] = await redis.scan(0, 'MATCH', 'hf:default:*:wallet:*', 'COUNT', 2_000)
     return keys.slice(0, 500)
+  }
+}
+
+/** The same, and Redis is away all the time: everything goes through Postgres. */
+export class FallbackContender extends HoldfastContender {
+  constructor(place: Place) {
+    super({ ...place, redisUrl: NO_REDIS }, 'ledger')
   }
 }
 

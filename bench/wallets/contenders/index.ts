@@ -1,5 +1,5 @@
 import type { Books, Contender, Place } from '../../harness/contender.js'
-import { HoldfastBooks, HoldfastContender } from './holdfast.js'
+import { FallbackContender, HoldfastBooks, HoldfastContender } from './holdfast.js'
 import { SingleCallContender } from './holdfast-single-calls.js'
 import { RedisLockBooks, RedisLockContender } from './redis-lock.js'
 import { RoundTripBooks, RoundTripContender } from './round-trip.js'
@@ -27,6 +27,12 @@ export const CONTENDERS = {
     title: 'Holdfast, `memory`',
     uses: BOTH,
     make: (place) => new HoldfastContender(place, 'memory'),
+    books: holdfastBooks,
+  },
+  fallback: {
+    title: 'Holdfast, `ledger`, Redis away',
+    uses: { redis: false, postgres: true },
+    make: (place) => new FallbackContender(place),
     books: holdfastBooks,
   },
   rowlock: {

@@ -1,7 +1,7 @@
 export type { ExclusiveOptions, Lock } from './api/exclusive.js'
 export type { ExplainOptions, HoldExplanation, HoldMoney, HoldStep } from './api/explain.js'
 export type { ChargeOptions, ExtendOptions, Hold, HoldRef } from './api/hold.js'
-export { type ConnectOptions, Holdfast } from './api/holdfast.js'
+export { type ConnectOptions, type Health, Holdfast } from './api/holdfast.js'
 export type { AtOptions, HoldState, PageOptions, PastBalance, ReadOptions } from './api/reading.js'
 export type { Entry, HoldFacts, HoldReceipt, Receipt } from './api/receipt.js'
 export type { Session, SessionReceipt, SessionRef, TickOptions } from './api/session.js'

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { describe, expect, it } from 'vitest'
-import { emptyDatabase, freshDatabase, freshRedis } from '../../../test/servers.js'
+import { emptyDatabase, freshDatabase, freshRedis, sharedCluster, sharedSentinel } from '../../../test/servers.js'
 import { OPTIONS, type Option } from '../src/config/index.js'
 import { holdfast, run } from './support/holdfast.js'
 
@@ -146,6 +146,31 @@ describe('serve', () => {
     const url = await server.ready()
     expect((await fetch(`${url}/health/ready`)).status).toBe(200)
     expect(await server.stop()).toMatchObject({ code: 0 })
+  })
+
+  it('runs on Sentinel and on a Cluster', async () => {
+    const [sentinel, cluster] = [await sharedSentinel(), await sharedCluster()]
+    const hosts = (list: { host: string; port: number }[]) => list.map(({ host, port }) => `${host}:${port}`).join(',')
+    for (const REDIS_URL of [
+      `redis+sentinel://${hosts(sentinel.sentinels)}/${sentinel.name}`,
+      `redis+cluster://${hosts(cluster)}`,
+    ]) {
+      const server = await holdfast(['serve', '--port', '0'], {
+        env: { REDIS_URL, DATABASE_URL: await freshDatabase() },
+      })
+      const url = await server.ready()
+      expect((await fetch(`${url}/health/ready`)).status).toBe(200)
+      expect(await server.stop()).toMatchObject({ code: 0 })
+    }
+  })
+
+  it('says what is wrong with several hosts, without their password', async () => {
+    const env = { REDIS_URL: 'redis+sentinel://me:hunter2@a:26379', DATABASE_URL: await freshDatabase() }
+    const ended = await run(['serve', '--port', '0'], { env })
+    expect(ended.code).toBe(1)
+    expectMessage(ended)
+    expect(ended.stderr).toMatch(/^holdfast: REDIS_URL: redis: expected the name of the master behind the sentinels/m)
+    expect(ended.stderr).not.toContain('hunter2')
   })
 
   it('says which port is taken, and how to take another', async () => {

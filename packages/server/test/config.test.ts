@@ -91,6 +91,13 @@ describe('the configuration', () => {
     expect(mistake).not.toContain('hunter2')
   })
 
+  it.each(['redis+sentinel://me:pass@a:26379,b:26379/main', 'rediss+cluster://a,b', 'rediss://a'])(
+    'takes %s for a Redis',
+    (value) => {
+      expect(readConfig('serve', {}, { ...NEEDED, REDIS_URL: value }).config.redisUrl).toBe(value)
+    },
+  )
+
   it('lets every default through its own check', () => {
     for (const option of Object.values<Option<unknown>>(OPTIONS)) {
       for (const value of [option.default, ...Object.values(option.defaultOf ?? {})]) {

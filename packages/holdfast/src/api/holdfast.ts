@@ -24,7 +24,10 @@ const DEFAULT_SHARDS = 64
 const DEFAULT_TIMEOUT_MS = 10_000
 
 export interface ConnectOptions {
-  /** A URL, ioredis options, `{ cluster: [...] }`, or an ioredis client to connect like. */
+  /**
+   * A URL (`redis://host:6379`, `redis+sentinel://host:26379,host:26379/master`, `redis+cluster://host:6379,host:6379`; `rediss` for TLS),
+   * ioredis options, `{ cluster: [...] }`, or an ioredis client to connect like.
+   */
   readonly redis: RedisTarget
   /** A URL, the options of `pg`, or a pool of your own. */
   readonly postgres: PostgresSource
@@ -36,6 +39,11 @@ export interface ConnectOptions {
   readonly durability?: Durability
   /** How long an operation waits for its answer, ms. Default 10,000. */
   readonly timeout?: number
+  /**
+   * Redis has not worked for so long (ms), though it was asked: then operations go through Postgres until it is back. Default 20: a
+   * lost connection, and not the next one. How long one call may be silent is `redisOptions.commandTimeoutMs`, 2,000 by default.
+   */
+  readonly redisPatience?: number
   /** Postgres's schema. Default `holdfast`. */
   readonly schema?: string
   /** Bring the schema up to date. Default true; false: refuse to run on another version. */
@@ -46,6 +54,23 @@ export interface ConnectOptions {
   /** For those who measure. */
   readonly engine?: Partial<EngineOptions>
 }
+
+/** How this process stands with the servers, as its operations have found them. */
+export interface Health {
+  /** `away`: operations go through Postgres. `partly`: those of some shards of a Cluster do. */
+  readonly redis: 'up' | 'partly' | 'away'
+  /** `away`: operations are refused, and nothing is acknowledged but from memory. */
+  readonly postgres: 'up' | 'away'
+  /** Operations without an answer yet. */
+  readonly operations: number
+  /** Those of them that wait for the Postgres path, and how many may: from half of it on, holds and debits are refused. */
+  readonly postgresPath: number
+  readonly postgresPathMax: number
+  /** Entries that were decided and wait for Postgres. */
+  readonly backlog: number
+}
+
+const REDIS_PATIENCE_MAX_MS = 600_000
 
 interface Shared extends Omit<Tenant, 'keys'> {
   readonly close: () => Promise<void>
@@ -71,6 +96,10 @@ export class Holdfast {
     const shards = given.shards === undefined ? null : check.integer('shards', given.shards, 1, 16_384)
     const durability = check.oneOf('durability', given.durability ?? 'ledger', ['ledger', 'memory'] as const)
     const timeoutMs = check.timeoutMs(given.timeout)
+    const redisPatienceMs =
+      given.redisPatience === undefined
+        ? undefined
+        : check.integer('redisPatience', given.redisPatience, 0, REDIS_PATIENCE_MAX_MS)
     const { telemetry = {} } = options
     const postgres = new Postgres(options.postgres, {
       ...options.postgresOptions,
@@ -85,7 +114,11 @@ export class Holdfast {
       const shared = share(redis, postgres, settings, {
         durability,
         telemetry,
-        engine: { ...options.engine, ...(timeoutMs !== undefined && { timeoutMs }) },
+        engine: {
+          ...options.engine,
+          ...(timeoutMs !== undefined && { timeoutMs }),
+          ...(redisPatienceMs !== undefined && { redisPatienceMs }),
+        },
       })
       await redis.ready().catch((error) => telemetry.log?.('error', 'redis_away', { reason: String(error) }))
       shared.engine.start()
@@ -112,6 +145,22 @@ export class Holdfast {
    */
   async transfer(from: string, to: string, amount: number, options: TransferOptions): Promise<Transfer> {
     return transfer(this.#tenant(), from, to, amount, options)
+  }
+
+  /** What its operations have found of Redis and Postgres. Asks nobody. */
+  health(): Health {
+    const { health, load, options } = this.#shared.engine
+    const { redisGroups, redisGroupsAway, postgres } = health
+    const { attempts: operations, postgresPath, backlog } = load
+    const { postgresPathMax } = options
+    return {
+      redis: redisGroupsAway === 0 ? 'up' : redisGroupsAway < redisGroups ? 'partly' : 'away',
+      postgres: postgres ? 'up' : 'away',
+      operations,
+      postgresPath,
+      postgresPathMax,
+      backlog,
+    }
   }
 
   #tenant(): Tenant {
@@ -196,7 +245,9 @@ function share(
     cluster: redis.isCluster,
     options: given.engine,
   })
+  const takeBack = measure(engine, given.telemetry)
   const close = async (): Promise<void> => {
+    for (const gauge of takeBack) gauge()
     locks.close()
     await engine.close()
     runner.close()
@@ -207,4 +258,14 @@ function share(
   }
   const timeoutMs = given.engine.timeoutMs ?? DEFAULT_TIMEOUT_MS
   return { engine, journal, reader, sequencer, locks, durability: given.durability, timeoutMs, close, ping, keysOf }
+}
+
+function measure(engine: Engine, telemetry: Telemetry): (() => void)[] {
+  const gauges = [
+    telemetry.gauge?.('holdfast_circuit_open', () => engine.health.redisGroupsAway, { dependency: 'redis' }),
+    telemetry.gauge?.('holdfast_circuit_open', () => (engine.health.postgres ? 0 : 1), { dependency: 'postgres' }),
+    telemetry.gauge?.('holdfast_operations_under_way', () => engine.load.attempts, { which: 'all' }),
+    telemetry.gauge?.('holdfast_operations_under_way', () => engine.load.postgresPath, { which: 'waiting' }),
+  ]
+  return gauges.filter((gauge) => gauge !== undefined)
 }

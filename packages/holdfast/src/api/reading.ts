@@ -154,8 +154,15 @@ function page({ after = 0, limit = PAGE_DEFAULT }: Record<string, unknown>): { a
 }
 
 /** Before the journal is read: what Redis then has beside it can only be missing less, never more. */
-export async function lookAt({ keys, sequencer }: Tenant, walletId: string): Promise<Look | null> {
-  return sequencer.look(keys.of(walletId), 0, '', 0).catch(() => null)
+export async function lookAt(
+  { keys, engine, sequencer }: Tenant,
+  walletId: string,
+  epochMin = 0,
+): Promise<Look | null> {
+  const place = keys.of(walletId)
+  // Each would wait for an answer that does not come.
+  if (engine.isRedisAway(place)) return null
+  return sequencer.look(place, epochMin, '', 0).catch(() => null)
 }
 
 /** What Redis has decided on top of what the journal has: entries that continue it to the letter. Anything else is a life that is over. */

@@ -7,6 +7,7 @@ import { Hold, HoldRef } from './hold.js'
 import {
   type AtOptions,
   type HoldState,
+  lookAt,
   type PageOptions,
   type PastBalance,
   type ReadOptions,
@@ -91,13 +92,12 @@ export class Wallet {
   async get(options: ReadOptions = {}): Promise<WalletState | null> {
     const given = check.options('options', options)
     const pending = check.flag('pending', given.pending)
-    const { keys, journal, sequencer, timeoutMs } = this.#tenant
+    const { keys, journal, timeoutMs } = this.#tenant
     return within(timeoutMs, given, async () => {
-      const place = keys.of(this.id)
-      const [row] = await journal.read([place.ref])
+      const [row] = await journal.read([keys.ref(this.id)])
       if (!row) return null
       if (!pending) return stateOf(row)
-      const look = await sequencer.look(place, row.epoch, '', 0).catch(() => null)
+      const look = await lookAt(this.#tenant, this.id, row.epoch)
       return look?.why === 'trusted' && look.core ? stateOf(row, look.core) : stateOf(row)
     })
   }

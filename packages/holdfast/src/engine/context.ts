@@ -14,6 +14,12 @@ export interface EngineOptions {
   /** Entries waiting for Postgres in this process; when it is full nothing new is decided. */
   readonly backlogMax: number
   readonly timeoutMs: number
+  /** Redis has not worked for so long, though it was asked: then its wallets go through Postgres. */
+  readonly redisPatienceMs: number
+  /** Commands that wait for the Postgres path; more are refused, and from half of it on those that begin something. */
+  readonly postgresPathMax: number
+  /** Batches of the Postgres path under way. */
+  readonly postgresPathBatchesMax: number
   /** How far ahead of this process's clock Redis's and Postgres's are believed: a jump beyond that must not expire anything. */
   readonly aheadMaxMs: number
   /** Commands a script call. */
@@ -53,6 +59,9 @@ export const DEFAULT_OPTIONS: EngineOptions = {
   attemptsMax: 20_000,
   backlogMax: 50_000,
   timeoutMs: 10_000,
+  redisPatienceMs: 20,
+  postgresPathMax: 10_000,
+  postgresPathBatchesMax: 2,
   aheadMaxMs: 60_000,
   decideBatchMax: 32,
   decideWithinMs: 2_000,

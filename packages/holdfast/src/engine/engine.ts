@@ -20,6 +20,9 @@ import { Sweeper } from './sweeper.js'
 import { TransferRecovery } from './transfer-recovery.js'
 import { type TransferOutcome, Transfers } from './transfers.js'
 
+/** What fails within this time of the first failure failed for the same reason. */
+const POSTGRES_PATIENCE_MS = 20
+
 export interface EngineParts {
   readonly sequencer: Sequencer
   readonly journal: Journal
@@ -57,6 +60,7 @@ export interface SubmitOptions {
  * Whatever happens on the way, an attempt is answered once: with the truth, or with "unknown, the same key is safe".
  */
 export class Engine {
+  readonly options: EngineOptions
   readonly #context: Context
   readonly #options: EngineOptions
   readonly #lanes = new Map<string, Lane>()
@@ -81,13 +85,17 @@ export class Engine {
   constructor(parts: EngineParts) {
     this.#parts = parts
     const options = { ...DEFAULT_OPTIONS, ...parts.options }
+    this.options = options
     this.#options = options
     const { clock, telemetry, journal, sequencer, asker } = parts
-    const postgres = new Circuit(
-      clock,
-      () => journal.read([]),
-      (open) => telemetry.log?.(open ? 'error' : 'info', open ? 'postgres_away' : 'postgres_back'),
-    )
+    const postgres = new Circuit(clock, {
+      patienceMs: POSTGRES_PATIENCE_MS,
+      probe: () => journal.read([]),
+      onChange: (open) => {
+        telemetry.log?.(open ? 'error' : 'info', open ? 'postgres_away' : 'postgres_back')
+        telemetry.count?.('holdfast_circuit_changes_total', { dependency: 'postgres', to: open ? 'open' : 'closed' })
+      },
+    })
     this.#context = {
       sequencer,
       journal,
@@ -140,17 +148,34 @@ export class Engine {
     this.#recovery.start()
   }
 
-  /** Entries decided and not yet in the journal, commands under way, and refusals that wait for the journal. */
-  get load(): { backlog: number; attempts: number; refusals: number } {
-    return { backlog: this.#appender.backlog, attempts: this.#attempts, refusals: this.#confirmer.waiting }
+  /** Entries decided and not yet in the journal, commands under way, those that wait for the Postgres path, and refusals for the journal. */
+  get load(): { backlog: number; attempts: number; postgresPath: number; refusals: number } {
+    const { backlog } = this.#appender
+    return {
+      backlog,
+      attempts: this.#attempts,
+      postgresPath: this.#fallback.waiting,
+      refusals: this.#confirmer.waiting,
+    }
   }
 
-  get health(): { redis: boolean; postgres: boolean } {
-    return { redis: [...this.#redis.values()].every(({ open }) => !open), postgres: !this.#context.postgres.open }
+  get health(): { redis: boolean; redisGroups: number; redisGroupsAway: number; postgres: boolean } {
+    const redisGroupsAway = [...this.#redis.values()].filter(({ open }) => open).length
+    return {
+      redis: redisGroupsAway === 0,
+      redisGroups: this.#redis.size,
+      redisGroupsAway,
+      postgres: !this.#context.postgres.open,
+    }
+  }
+
+  /** Is Redis away, for the wallet of this place? Then there is no use in asking it. */
+  isRedisAway(place: Place): boolean {
+    return this.#context.redisAt(place).open
   }
 
   submit(place: Place, command: Command, options: SubmitOptions): Promise<Outcome> {
-    const refusal = this.#refusal(options)
+    const refusal = this.#refusal(options) ?? this.#overload(place, command)
     if (refusal) return Promise.reject(refusal)
     return new Promise((resolve, reject) => {
       const { signal, timeoutMs = this.#options.timeoutMs } = options
@@ -205,6 +230,11 @@ export class Engine {
     return null
   }
 
+  /** Told at the door: who is overloaded says no to most, so that it has to cost little. */
+  #overload(place: Place, { kind }: Command): HoldfastError | null {
+    return this.#context.redisAt(place).open ? this.#fallback.refusalOf(kind) : null
+  }
+
   #route(attempt: Attempt): void {
     if (attempt.settled) return
     const { lane, command } = attempt
@@ -212,8 +242,10 @@ export class Engine {
       return void this.#readCharge(attempt)
     }
     const contended = !lane.memory && lane.postgresUntil > this.#context.clock.now()
-    if (contended || this.#context.redisAt(lane.place).open) this.#fallback.add(attempt)
-    else this.#decider.add(attempt)
+    if (!contended && !this.#context.redisAt(lane.place).open) return this.#decider.add(attempt)
+    const refusal = this.#fallback.refusalOf(command.kind)
+    if (refusal) this.#refuse(attempt, refusal)
+    else this.#fallback.add(attempt)
   }
 
   #again(attempt: Attempt): void {
@@ -294,12 +326,15 @@ export class Engine {
     const known = this.#redis.get(group)
     if (known) return known
     const { clock, telemetry, sequencer, agendaOf } = this.#parts
-    const circuit = new Circuit(
-      clock,
+    const circuit = new Circuit(clock, {
+      patienceMs: this.#options.redisPatienceMs,
       // Takes nothing from the agenda: a round trip to the node that has it.
-      () => sequencer.claim(agendaOf(group), 0, 0),
-      (open) => telemetry.log?.(open ? 'error' : 'info', open ? 'redis_away' : 'redis_back', { group }),
-    )
+      probe: () => sequencer.claim(agendaOf(group), 0, 0),
+      onChange: (open) => {
+        telemetry.log?.(open ? 'error' : 'info', open ? 'redis_away' : 'redis_back', { group })
+        telemetry.count?.('holdfast_circuit_changes_total', { dependency: 'redis', to: open ? 'open' : 'closed' })
+      },
+    })
     this.#redis.set(group, circuit)
     return circuit
   }

@@ -72,11 +72,12 @@ export class Loader {
       if (lane.parked.length === 0) return nobody
       if (round > 0) await sleep(clock, 1 + jitteredMs(clock, Math.min(round, 6), 2, 100))
       let look: Look
+      const begunAt = clock.now()
       try {
         look = await this.#context.sequencer.look(lane.place, lane.epochMin, this.#context.asker, options.leaseMs)
         circuit.worked()
       } catch {
-        circuit.failed()
+        circuit.failed(begunAt)
         return nobody
       }
       const unmarked = lane.memoryWanted && look.core?.memory === false

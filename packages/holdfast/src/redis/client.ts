@@ -1,7 +1,8 @@
 import { Cluster, type ClusterNode, type ClusterOptions, Redis, type RedisOptions } from 'ioredis'
 import { HoldfastError } from '../errors/index.js'
+import { readRedisUrl } from './url.js'
 
-/** Where Redis is. Sentinel is the ioredis option `sentinels` with `name`. */
+/** Where Redis is: a URL as in `url.ts`, or what ioredis takes. Sentinel is its option `sentinels` with `name`. */
 export type RedisTarget = string | RedisOptions | ClusterTarget | Redis | Cluster
 
 export interface ClusterTarget {
@@ -24,7 +25,10 @@ const isOptions = (target: unknown): target is object => typeof target === 'obje
 /** A client that holds the target's options and never connects: what all connections are duplicated from. */
 export function template(target: RedisTarget): Client {
   if (target instanceof Redis || target instanceof Cluster) return target
-  if (typeof target === 'string') return new Redis(checkUrl(target), { lazyConnect: true })
+  if (typeof target === 'string') {
+    const read = readRedisUrl(target)
+    return typeof read === 'string' ? new Redis(read, { lazyConnect: true }) : template(read)
+  }
   if (!isOptions(target)) {
     throw new HoldfastError(
       'invalid_argument',
@@ -46,17 +50,6 @@ export function template(target: RedisTarget): Client {
     redisOptions: { ...target.options?.redisOptions, replyMapping: 'legacy' },
     lazyConnect: true,
   })
-}
-
-function checkUrl(url: string): string {
-  // ioredis takes what it can't read for a host or a socket's path: `localhost:6379` would be tried as one, for ever.
-  const parsed = URL.canParse(url) ? new URL(url) : undefined
-  if (parsed?.protocol === 'redis:' || parsed?.protocol === 'rediss:') return url
-  // A password may stand anywhere in a broken URL, so it is not repeated.
-  throw new HoldfastError(
-    'invalid_argument',
-    'redis: expected a URL like redis://host:6379, rediss://user:password@host:6379/0, got something else',
-  )
 }
 
 /** Where the target is, for messages and logs: hosts and ports, never credentials. */

@@ -40,6 +40,21 @@ export const METRICS = {
     labels: ['what'],
     help: 'What had to be set right: stale, gap, untrusted, replay, seen, take_over, fallback, help, reload; transfers that others had begun: transfer_finished, transfer_undone, transfer_dropped, and transfer_voided for those that may not arrive any more',
   },
+  holdfast_circuit_open: {
+    type: 'gauge',
+    labels: ['dependency'],
+    help: 'Circuits that are open: redis has one (on a Cluster one a shard), and while it is open operations go through Postgres; postgres has one, and while it is open operations are refused',
+  },
+  holdfast_circuit_changes_total: {
+    type: 'counter',
+    labels: ['dependency', 'to'],
+    help: 'Times that a circuit became open or closed',
+  },
+  holdfast_operations_under_way: {
+    type: 'gauge',
+    labels: ['which'],
+    help: 'Operations that were asked for and have no answer yet: all, and waiting for the Postgres path',
+  },
   holdfast_memory_lost_total: {
     type: 'counter',
     labels: [],

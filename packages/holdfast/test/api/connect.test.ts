@@ -55,16 +55,22 @@ describe('connecting', () => {
     await pool.end()
   })
 
-  it('takes options, Sentinel and Cluster', async () => {
+  it('takes options, Sentinel and Cluster, these as URLs too', async () => {
     const { hostname, port, pathname } = new URL(await freshRedis())
+    const [sentinel, cluster] = [await sharedSentinel(), await sharedCluster()]
+    const hosts = (list: { host: string; port: number }[]) => list.map(({ host, port }) => `${host}:${port}`).join(',')
     const targets: ConnectOptions['redis'][] = [
       { host: hostname, port: Number(port), db: Number(pathname.slice(1)) },
-      await sharedSentinel(),
-      { cluster: await sharedCluster() },
+      sentinel,
+      `redis+sentinel://${hosts(sentinel.sentinels)}/${sentinel.name}`,
+      { cluster },
+      `redis+cluster://${hosts(cluster)}`,
     ]
-    for (const redis of targets) {
+    for (const [index, redis] of targets.entries()) {
       const hf = await Holdfast.connect({ redis, postgres: { connectionString: await freshDatabase() } })
-      await expectToWork(hf)
+      // Those two are shared, and not emptied.
+      await expectToWork(hf, `target-${index}`)
+      expect(hf.health()).toMatchObject({ redis: 'up', postgres: 'up' })
       await hf.close()
     }
   })

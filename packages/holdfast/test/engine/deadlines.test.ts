@@ -1,52 +1,14 @@
 import { expect, it } from 'vitest'
 import { Attempt } from '../../src/engine/attempt.js'
-import type { Clock } from '../../src/engine/clock.js'
 import { Deadlines } from '../../src/engine/deadlines.js'
 import { Lane } from '../../src/engine/lane.js'
 import type { HoldfastError } from '../../src/errors/index.js'
 import { command } from '../../src/machine/index.js'
 import { Keys } from '../../src/redis/index.js'
+import { TestClock } from './support/clock.js'
 
 const USUAL_MS = 100
 const lane = new Lane(new Keys({ tenant: 'test', secret: Buffer.alloc(32, 7), shards: 1 }).of('w'))
-
-/** Time that passes when it is told to. */
-class TestClock implements Clock {
-  timers: { at: number; run: () => void }[] = []
-  #now = 1_000
-
-  now(): number {
-    return this.#now
-  }
-
-  after(ms: number, run: () => void): () => void {
-    const timer = { at: this.#now + ms, run }
-    this.timers.push(timer)
-    return () => {
-      this.timers = this.timers.filter((one) => one !== timer)
-    }
-  }
-
-  soon(run: () => void): void {
-    this.after(0, run)
-  }
-
-  random(): number {
-    return 0
-  }
-
-  pass(ms: number): void {
-    const until = this.#now + ms
-    for (;;) {
-      const [next] = this.timers.sort((a, b) => a.at - b.at)
-      if (!next || next.at > until) break
-      this.timers.shift()
-      this.#now = next.at
-      next.run()
-    }
-    this.#now = until
-  }
-}
 
 function set() {
   const clock = new TestClock()

@@ -45,6 +45,11 @@ const url =
   (text: string): string | undefined =>
     URL.canParse(text) && protocols.includes(new URL(text).protocol) ? text : undefined
 
+/** Several hosts are no URL to Node; the library reads them, and says what is wrong with them. */
+const SEVERAL_REDIS = /^rediss?\+(sentinel|cluster):\/\/./
+const redisUrl = (text: string): string | undefined =>
+  SEVERAL_REDIS.test(text) ? text : url('redis:', 'rediss:')(text)
+
 const nonEmpty = (text: string): string | undefined => (text.length > 0 ? text : undefined)
 
 /** Keeps each option's own type, so that `Config` below knows it. */
@@ -78,12 +83,13 @@ export const OPTIONS = {
     flag: 'redis-url',
     variable: 'REDIS_URL',
     hint: 'url',
-    text: 'The Redis to use. Better in the environment when it holds a password: flags can be seen by others',
+    text: 'The Redis to use: one server; with redis+sentinel:// the master of that name, by its sentinels; with redis+cluster:// a Cluster, by some of its nodes. rediss for TLS. Where the sentinels have a password of their own, ?sentinelPassword= names it. Better in the environment when it holds a password: flags can be seen by others',
     commands: SERVERS,
     required: ['serve'],
     secret: true,
-    expected: 'a URL such as redis://127.0.0.1:6379 or rediss://user:password@host:6379/0',
-    parse: url('redis:', 'rediss:'),
+    expected:
+      'a URL such as redis://127.0.0.1:6379, rediss://user:password@host:6379/0, redis+sentinel://host:26379,host:26379/master or redis+cluster://host:6379,host:6379',
+    parse: redisUrl,
   }),
   databaseUrl: option<string>({
     flag: 'database-url',

@@ -1,0 +1,213 @@
+/** What is done to a trial. Each leaves the servers as healthy as it found them; workers that it killed are replaced. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type RedisNode, startRedis } from '@holdfast/services'
+import { walletDecide } from '../packages/holdfast/src/redis/scripts.generated.js'
+import type { Worker } from './fleet.js'
+import { onNode, TOPOLOGIES, type Topology } from './places.js'
+import { moveSlots } from './slots.js'
+import type { Trial } from './trial.js'
+
+export interface Fault {
+  readonly name: string
+  readonly topologies: readonly Topology[]
+  readonly inflict: (trial: Trial) => Promise<void>
+}
+
+const HEAL_WITHIN_MS = 30_000
+
+export async function until(what: string, isSo: () => Promise<boolean>): Promise<void> {
+  const deadline = performance.now() + HEAL_WITHIN_MS
+  while (!(await isSo().catch(() => false))) {
+    if (performance.now() > deadline) throw new Error(`Still not so after ${HEAL_WITHIN_MS} ms: ${what}`)
+    await sleep(50)
+  }
+}
+
+const eachMaster = async (trial: Trial, act: Parameters<typeof onNode>[1]): Promise<void> => {
+  await Promise.all((await trial.place.masters()).map((node) => onNode(node, act)))
+}
+
+const replication = (node: RedisNode): Promise<string> => onNode(node, (redis) => redis.info('replication'))
+const isLinked = async (node: RedisNode) => (await replication(node)).includes('master_link_status:up')
+
+export async function flushAll(trial: Trial): Promise<void> {
+  await eachMaster(trial, (redis) => redis.flushall())
+}
+
+/** One key here, one there: a wallet, and what says when somebody should look at one. */
+export async function deleteKeys(trial: Trial): Promise<void> {
+  await eachMaster(trial, async (redis) => {
+    for (const key of await redis.keys('hf:*')) if (trial.chance.happens(0.3)) await redis.del(key)
+  })
+}
+
+/** A little less room than is used, for a moment. @returns how many keys had to go */
+export async function evictKeys(trial: Trial): Promise<number> {
+  let evicted = 0
+  await eachMaster(trial, async (redis) => {
+    const number = async (section: string, name: string) =>
+      Number(new RegExp(`${name}:(\\d+)`).exec(await redis.info(section))?.[1])
+    const before = await number('stats', 'evicted_keys')
+    await redis.config('SET', 'maxmemory-policy', 'allkeys-random')
+    await redis.config('SET', 'maxmemory', (await number('memory', 'used_memory')) - 20_000)
+    await sleep(300)
+    await redis.config('SET', 'maxmemory', 0)
+    evicted += (await number('stats', 'evicted_keys')) - before
+  })
+  return evicted
+}
+
+/** Saved, gone on, crashed, restarted from what was saved. */
+export async function restoreOldSnapshot(trial: Trial): Promise<void> {
+  const [server] = (await trial.place.masters()) as [RedisNode]
+  await onNode(server, (redis) => redis.save())
+  await trial.underLoad()
+  await server.kill()
+  await server.restart()
+}
+
+/** Demoted to follow a server that is behind, and promoted again: the same process, the same connections, an older state. */
+export async function demoteAndPromote(trial: Trial): Promise<void> {
+  const [server] = (await trial.place.masters()) as [RedisNode]
+  // A copy of a few kB need not wait for others who might want it too.
+  const atOnce = 'repl-diskless-sync-delay'
+  const peer = await startRedis({ source: 'installed', settings: [`${atOnce} 0`] })
+  try {
+    await onNode(server, (redis) => redis.config('SET', atOnce, 0))
+    await onNode(peer, (redis) => redis.replicaof('127.0.0.1', server.port))
+    await until('the peer follows', () => isLinked(peer))
+    await onNode(peer, (redis) => redis.replicaof('NO', 'ONE'))
+    await trial.underLoad()
+    await onNode(server, (redis) => redis.replicaof('127.0.0.1', peer.port))
+    await until('the server follows', () => isLinked(server))
+    await onNode(server, (redis) => redis.replicaof('NO', 'ONE'))
+  } finally {
+    await peer.stop()
+  }
+}
+
+/**
+ * Replicas hear nothing for a while: stopped, and their links closed, or what waits in a socket would reach them after all. Then the
+ * master dies, and one of them is promoted. @returns by how many bytes of changes it was behind
+ */
+export async function failOverToLaggingReplica(trial: Trial): Promise<number> {
+  const { place } = trial
+  const before = await place.masters()
+  const master = trial.chance.pick(before)
+  const replicas = await replicasOf(trial, master)
+  for (const replica of replicas) replica.pause()
+  await onNode(master, (redis) => redis.call('CLIENT', 'KILL', 'TYPE', 'replica'))
+  await trial.underLoad(60)
+  const written = await offset(master, 'master_repl_offset')
+  await master.kill()
+  for (const replica of replicas) replica.resume()
+  let promoted: RedisNode | undefined
+  await until('another one is master', async () => {
+    const masters = await place.masters()
+    promoted = masters.find((node) => !before.includes(node))
+    return masters.length === before.length && promoted !== undefined
+  })
+  const lag = written - (await offset(promoted as RedisNode, 'second_repl_offset'))
+  await master.restart()
+  // Sentinel would see to it as well, ten seconds later; a Cluster does so at once.
+  if (place.topology === 'sentinel')
+    await onNode(master, (redis) => redis.replicaof('127.0.0.1', (promoted as RedisNode).port))
+  await until('the old master follows', () => isLinked(master))
+  return lag
+}
+
+async function offset(node: RedisNode, name: string): Promise<number> {
+  return Number(new RegExp(`${name}:(\\d+)`).exec(await replication(node))?.[1])
+}
+
+async function replicasOf({ place }: Trial, master: RedisNode): Promise<RedisNode[]> {
+  const info = await replication(master)
+  return place.nodes.filter(({ port }) => info.includes(`port=${port},`))
+}
+
+/** The script runs, and its reply does not arrive. */
+export async function cutReplies(trial: Trial, times = 10): Promise<void> {
+  for (let n = 0; n < times; n += 1) {
+    const { redisProxies } = trial.wayOf(trial.anyWorker())
+    const cuts = redisProxies.map((proxy) => proxy.cutReplyTo(walletDecide.sha1))
+    // A replica's is never asked.
+    await Promise.race([...cuts, sleep(1_000)])
+    for (const proxy of redisProxies) proxy.behave()
+  }
+}
+
+/** @returns how many */
+export async function moveSomeSlots(trial: Trial): Promise<number> {
+  const slots = await moveSlots(await trial.place.masters(), trial.chance, 12)
+  return slots.length
+}
+
+export async function killWorker(trial: Trial): Promise<void> {
+  await trial.replace(trial.anyWorker())
+}
+
+/** Stopped just when it is about to append what Redis has decided; what it was about to send is lost. Wakes up much later. */
+export async function stopBetweenDecideAndAppend(trial: Trial, worker: Worker, forMs: number): Promise<void> {
+  const { postgresProxy } = trial.wayOf(worker)
+  await postgresProxy.holdAt('holdfast_append')
+  worker.pause()
+  postgresProxy.cut()
+  postgresProxy.behave()
+  await sleep(forMs)
+  worker.resume()
+}
+
+/** Without a shutdown, as `pg_ctl stop -m immediate` does it, only harder. */
+export async function crashPostgres(trial: Trial, forMs: number): Promise<void> {
+  await trial.place.postgres.kill()
+  await sleep(forMs)
+  await trial.place.postgres.restart()
+}
+
+export async function stopRedis(trial: Trial, forMs: number): Promise<void> {
+  const { nodes } = trial.place
+  for (const node of nodes) node.pause()
+  await sleep(forMs)
+  for (const node of nodes) node.resume()
+  await until('Redis decides again', async () => {
+    const masters = await trial.place.masters()
+    const roles = await Promise.all(masters.map(replication))
+    return roles.length > 0 && roles.every((role) => role.includes('role:master'))
+  })
+}
+
+export async function cutOff(trial: Trial, worker: Worker, forMs: number): Promise<void> {
+  const { redisProxies } = trial.wayOf(worker)
+  for (const proxy of redisProxies) proxy.refuse()
+  await sleep(forMs)
+  for (const proxy of redisProxies) proxy.behave()
+}
+
+/** Of the random run, which takes them in an order that its seed decides. */
+export const FAULTS: readonly Fault[] = [
+  { name: 'FLUSHALL', topologies: TOPOLOGIES, inflict: flushAll },
+  { name: 'keys deleted', topologies: TOPOLOGIES, inflict: deleteKeys },
+  { name: 'keys evicted', topologies: TOPOLOGIES, inflict: async (trial) => void (await evictKeys(trial)) },
+  { name: 'replies cut off', topologies: TOPOLOGIES, inflict: cutReplies },
+  { name: 'worker killed', topologies: TOPOLOGIES, inflict: killWorker },
+  {
+    name: 'worker stopped between decide and append, 5 s',
+    topologies: TOPOLOGIES,
+    inflict: (trial) => stopBetweenDecideAndAppend(trial, trial.anyWorker(), 5_000),
+  },
+  {
+    name: 'worker cut off from Redis, 3 s',
+    topologies: TOPOLOGIES,
+    inflict: (trial) => cutOff(trial, trial.anyWorker(), 3_000),
+  },
+  { name: 'Postgres crashed, 3 s', topologies: TOPOLOGIES, inflict: (trial) => crashPostgres(trial, 3_000) },
+  { name: 'Redis stopped, 4 s', topologies: TOPOLOGIES, inflict: (trial) => stopRedis(trial, 4_000) },
+  { name: 'old snapshot put back', topologies: ['single'], inflict: restoreOldSnapshot },
+  { name: 'demoted, and promoted with an older state', topologies: ['single'], inflict: demoteAndPromote },
+  {
+    name: 'failover to a replica that lags',
+    topologies: ['sentinel', 'cluster'],
+    inflict: async (trial) => void (await failOverToLaggingReplica(trial)),
+  },
+  { name: 'slots moved', topologies: ['cluster'], inflict: async (trial) => void (await moveSomeSlots(trial)) },
+]
