@@ -1,3 +1,4 @@
+export type { AuditOptions, BackgroundAudit, RebuildOptions } from './api/audit.js'
 export type { ExclusiveOptions, Lock } from './api/exclusive.js'
 export type { ExplainOptions, HoldExplanation, HoldMoney, HoldStep } from './api/explain.js'
 export type { ChargeOptions, ExtendOptions, Hold, HoldRef } from './api/hold.js'
@@ -12,6 +13,17 @@ export type { MeterOptions, TimeTerms, UnitTerms } from './api/terms.js'
 export type { Transfer, TransferOptions } from './api/transfer.js'
 export type { WaitOptions } from './api/waiting.js'
 export type { HoldOptions, OpenOptions, Wallet, WalletState } from './api/wallet.js'
+export {
+  type AuditLimits,
+  type AuditProgress,
+  type AuditReport,
+  CAUSES,
+  type Cause,
+  type Finding,
+  type FindingValue,
+  type RebuildProgress,
+  type RebuildReport,
+} from './audit/index.js'
 export type { Durability, EngineOptions } from './engine/index.js'
 export { ERRORS, type ErrorCode, type Facts, HoldfastError } from './errors/index.js'
 export {

@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
+import type { AuditReport, RebuildReport } from '../audit/index.js'
 import { type Durability, Engine, type EngineOptions, systemClock } from '../engine/index.js'
 import { HoldfastError } from '../errors/index.js'
-import { JournalReader, PostgresIntents, PostgresJournal } from '../journal/index.js'
+import { JournalReader, PostgresAudits, PostgresIntents, PostgresJournal } from '../journal/index.js'
 import { Locks } from '../lock/index.js'
 import {
   checkMigrated,
@@ -12,9 +13,17 @@ import {
   type PostgresSource,
   readSettings,
 } from '../postgres/index.js'
-import { type ConnectionOptions, Keys, RedisConnection, RedisScriptRunner, type RedisTarget } from '../redis/index.js'
+import {
+  type ConnectionOptions,
+  Keys,
+  type Place,
+  RedisConnection,
+  RedisScriptRunner,
+  type RedisTarget,
+} from '../redis/index.js'
 import { Sequencer } from '../sequencer/index.js'
 import type { Telemetry } from '../telemetry/index.js'
+import { Auditing, type AuditOptions, type BackgroundAudit, checkBackground, type RebuildOptions } from './audit.js'
 import type { Tenant } from './tenant.js'
 import { type Transfer, type TransferOptions, transfer } from './transfer.js'
 import * as check from './validate.js'
@@ -26,11 +35,11 @@ const DEFAULT_TIMEOUT_MS = 10_000
 export interface ConnectOptions {
   /**
    * A URL (`redis://host:6379`, `redis+sentinel://host:26379,host:26379/master`, `redis+cluster://host:6379,host:6379`; `rediss` for TLS),
-   * ioredis options, `{ cluster: [...] }`, or an ioredis client to connect like.
+   * ioredis options, `{ cluster: [...] }`, an ioredis client to connect like, or a connection that is made already.
    */
-  readonly redis: RedisTarget
-  /** A URL, the options of `pg`, or a pool of your own. */
-  readonly postgres: PostgresSource
+  readonly redis: RedisTarget | RedisConnection
+  /** A URL, the options of `pg`, a pool of your own, or a connection that is made already. */
+  readonly postgres: PostgresSource | Postgres
   /** Default `default`. */
   readonly tenant?: string
   /** Into how many shards wallets are hashed: fixed by the first who connects to a database. Default 64. */
@@ -51,6 +60,8 @@ export interface ConnectOptions {
   readonly telemetry?: Telemetry
   readonly redisOptions?: Omit<ConnectionOptions, 'telemetry'>
   readonly postgresOptions?: Omit<PostgresOptions, 'telemetry' | 'schema'>
+  /** The audits that run by themselves: every shard each five minutes. False: none do. */
+  readonly audit?: BackgroundAudit | false
   /** For those who measure. */
   readonly engine?: Partial<EngineOptions>
 }
@@ -73,6 +84,7 @@ export interface Health {
 const REDIS_PATIENCE_MAX_MS = 600_000
 
 interface Shared extends Omit<Tenant, 'keys'> {
+  readonly auditing: Auditing
   readonly close: () => Promise<void>
   readonly ping: () => Promise<void>
   keysOf(tenant: string): Keys
@@ -100,20 +112,23 @@ export class Holdfast {
       given.redisPatience === undefined
         ? undefined
         : check.integer('redisPatience', given.redisPatience, 0, REDIS_PATIENCE_MAX_MS)
+    const audit = checkBackground(given.audit)
     const { telemetry = {} } = options
-    const postgres = new Postgres(options.postgres, {
-      ...options.postgresOptions,
-      ...(options.schema !== undefined && { schema: options.schema }),
-      telemetry,
-    })
+    const postgres = postgresOf(options, telemetry)
     let redis: RedisConnection | undefined
+    // Who brought a connection closes it.
+    const disconnect = async (): Promise<void> => {
+      await Promise.all([redis !== options.redis && redis?.close(), postgres !== options.postgres && postgres.close()])
+    }
     try {
       // Connects while the database is being prepared.
-      redis = new RedisConnection(options.redis, { ...options.redisOptions, telemetry })
+      redis = redisOf(options, telemetry)
       const settings = await prepare(postgres, options, shards, telemetry)
       const shared = share(redis, postgres, settings, {
         durability,
         telemetry,
+        audit,
+        disconnect,
         engine: {
           ...options.engine,
           ...(timeoutMs !== undefined && { timeoutMs }),
@@ -122,9 +137,10 @@ export class Holdfast {
       })
       await redis.ready().catch((error) => telemetry.log?.('error', 'redis_away', { reason: String(error) }))
       shared.engine.start()
+      shared.auditing.start()
       return new Holdfast(tenant, shared)
     } catch (error) {
-      await Promise.all([redis?.close(), postgres.close()])
+      await disconnect()
       throw error
     }
   }
@@ -163,6 +179,19 @@ export class Holdfast {
     }
   }
 
+  /**
+   * Compares what Redis has with the journals, and these with the laws that they obey, beside live traffic; of all tenants. What the
+   * journal decides is put right. Resolves also when something was found: see `counts` and `findings`.
+   */
+  async audit(options?: AuditOptions): Promise<AuditReport> {
+    return this.#shared.auditing.audit(options)
+  }
+
+  /** Fills Redis from Postgres, beside live traffic; of all tenants. Nothing has to: wallets are loaded as they are needed. */
+  async rebuild(options?: RebuildOptions): Promise<RebuildReport> {
+    return this.#shared.auditing.rebuild(options)
+  }
+
   #tenant(): Tenant {
     const { engine, journal, reader, sequencer, locks, durability, timeoutMs } = this.#shared
     const keys = this.#shared.keysOf(this.tenant)
@@ -173,6 +202,15 @@ export class Holdfast {
   async close(): Promise<void> {
     await this.#shared.close()
   }
+}
+
+function postgresOf({ postgres, postgresOptions, schema }: ConnectOptions, telemetry: Telemetry): Postgres {
+  if (postgres instanceof Postgres) return postgres
+  return new Postgres(postgres, { ...postgresOptions, ...(schema !== undefined && { schema }), telemetry })
+}
+
+function redisOf({ redis, redisOptions }: ConnectOptions, telemetry: Telemetry): RedisConnection {
+  return redis instanceof RedisConnection ? redis : new RedisConnection(redis, { ...redisOptions, telemetry })
 }
 
 interface Settings {
@@ -209,7 +247,13 @@ function share(
   redis: RedisConnection,
   postgres: Postgres,
   { secret, shards }: Settings,
-  given: { durability: Durability; telemetry: Telemetry; engine: Partial<EngineOptions> },
+  given: {
+    durability: Durability
+    telemetry: Telemetry
+    engine: Partial<EngineOptions>
+    audit: BackgroundAudit | false
+    disconnect: () => Promise<void>
+  },
 ): Shared {
   const tenants = new Map<string, Keys>()
   const keysOf = (tenant: string): Keys => {
@@ -232,32 +276,52 @@ function share(
   const journal = new PostgresJournal(postgres)
   const reader = new JournalReader(postgres)
   const locks = new Locks(runner, () => reader.nextLockToken(), given.telemetry)
+  const asker = randomBytes(12).toString('hex')
+  const agendaOf = (shard: number): string => anyTenant.agenda(shard)
+  const placeOf = (tenant: string, ref: string): Place => keysOf(tenant).place(ref)
   const engine = new Engine({
     sequencer,
     journal,
     intents: new PostgresIntents(postgres),
     clock: systemClock,
     telemetry: given.telemetry,
-    asker: randomBytes(12).toString('hex'),
+    asker,
     shards,
-    agendaOf: (shard) => anyTenant.agenda(shard),
-    placeOf: (tenant, ref) => keysOf(tenant).place(ref),
+    agendaOf,
+    placeOf,
     cluster: redis.isCluster,
     options: given.engine,
   })
   const takeBack = measure(engine, given.telemetry)
+  const auditing = new Auditing(
+    {
+      audits: new PostgresAudits(postgres),
+      journal,
+      sequencer,
+      engine,
+      clock: systemClock,
+      telemetry: given.telemetry,
+      holder: asker,
+      shards,
+      agendaOf,
+      placeOf,
+    },
+    given.audit,
+  )
   const close = async (): Promise<void> => {
     for (const gauge of takeBack) gauge()
     locks.close()
+    await auditing.close()
     await engine.close()
     runner.close()
-    await Promise.all([redis.close(), postgres.close()])
+    await given.disconnect()
   }
   const ping = async (): Promise<void> => {
     await Promise.all([redis.ping(), journal.read([])])
   }
   const timeoutMs = given.engine.timeoutMs ?? DEFAULT_TIMEOUT_MS
-  return { engine, journal, reader, sequencer, locks, durability: given.durability, timeoutMs, close, ping, keysOf }
+  const { durability } = given
+  return { engine, journal, reader, sequencer, locks, auditing, durability, timeoutMs, close, ping, keysOf }
 }
 
 function measure(engine: Engine, telemetry: Telemetry): (() => void)[] {

@@ -133,7 +133,7 @@ export class Engine {
       placeOf: parts.placeOf,
       laneOf: (place) => this.#laneOf(place),
       redisOf: (shard) => this.#redisAt(parts.cluster ? shard : 0),
-      touch: (place) => this.submit(place, command({ kind: 'touch' }), { memory: false }),
+      touch: (place) => this.touch(place),
     })
     this.#transfers = new Transfers(this.#context, parts.intents, {
       placeOf: parts.placeOf,
@@ -198,6 +198,20 @@ export class Engine {
       if (attempt.tries > 0) this.#finder.add(attempt, () => this.#route(attempt))
       else this.#route(attempt)
     })
+  }
+
+  /**
+   * Loads a wallet anew: whatever stands in Redis under this epoch or an older one is not believed any more. What is pending in it goes
+   * into the journal first, as far as it fits.
+   */
+  reload(place: Place, epoch: number): Promise<Outcome> {
+    this.#laneOf(place).distrust(epoch + 1)
+    return this.touch(place)
+  }
+
+  /** Lets due holds of a wallet expire, and has it in Redis afterwards. */
+  touch(place: Place): Promise<Outcome> {
+    return this.submit(place, command({ kind: 'touch' }), { memory: false })
   }
 
   readonly #answered = (attempt: Attempt): void => {

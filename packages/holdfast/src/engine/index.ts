@@ -1,5 +1,5 @@
 export type { Durability, Outcome } from './attempt.js'
-export { type Clock, systemClock } from './clock.js'
+export { type Clock, sleep, systemClock } from './clock.js'
 export type { EngineOptions } from './context.js'
 export { Engine, type EngineParts, type SubmitOptions } from './engine.js'
 export type { TransferOutcome } from './transfers.js'

@@ -3,6 +3,102 @@
 export const QUERIES = {
   append: `-- See the function: one statement appends many runs, and says what became of those that were not appended as a whole.
 SELECT refused, present, begun, clock_ms() AS clock FROM append($1, $2, $3, $4, $5, $6, $7, $8)`,
+  auditClaim: `-- Takes a shard that nobody audits: this one, or (null) the one that has waited longest, if its time has come. The time is a little
+-- different each time, so that shards don't gather.
+UPDATE audit_shards
+SET holder = $2, lease_until = clock_ms() + $3::bigint
+WHERE shard = (
+  SELECT s.shard FROM audit_shards s
+  WHERE (s.lease_until <= clock_ms() OR s.holder = $2)
+    AND CASE WHEN $1::integer IS NULL THEN s.audited_at + $4::bigint * (0.9 + 0.2 * random()) <= clock_ms() ELSE s.shard = $1 END
+  ORDER BY s.audited_at LIMIT 1 FOR UPDATE SKIP LOCKED
+)
+RETURNING shard`,
+  auditDropCheckpoint: `-- A checkpoint is only a shortcut: without it the journal itself is read.
+DELETE FROM checkpoints WHERE wallet = $1`,
+  auditEntries: `-- Stretches of journals, as they stand there: from behind a seq up to another, at most so many of each.
+SELECT k.n::integer AS n, e.*, encode(e.hash, 'hex') AS hash_hex
+FROM unnest($1::uuid[], $2::bigint[], $3::bigint[]) WITH ORDINALITY AS k(wallet, after, upto, n)
+CROSS JOIN LATERAL (
+  SELECT * FROM entries x WHERE x.wallet = k.wallet AND x.seq > k.after AND x.seq <= k.upto ORDER BY x.seq LIMIT $4
+) e
+ORDER BY k.n, e.seq`,
+  auditMendRow: `-- Puts a wallet's row back to what its journal leads to, under a raised epoch: what was decided on the row as it stood is never accepted.
+-- Only if it stands as it was found, and the journal ends where it was found to.
+UPDATE wallets w
+SET seq = $7, head = $8, at = $9, available = $10, reserved = $11, credit_limit = $12, status = $13::wallet_status, due = $14, since = $15,
+    epoch = greatest(w.epoch + 1, timeline_epoch() + 1), owner = 'postgres'
+WHERE w.ref = $1 AND w.epoch = $2 AND w.seq = $3 AND w.head = $4 AND w.available = $5 AND w.reserved = $6
+  AND NOT EXISTS (SELECT FROM entries e WHERE e.wallet = $1 AND e.seq > $7)
+RETURNING w.epoch`,
+  auditPage: `-- A page of a shard's wallets, each compared in here with what was verified of it. Nearly all are as they were: those are only counted and
+-- summed up. The others come whole, row and verified state of one moment.
+--
+-- $4 until when the next expiry counts as overdue   $5 a journal that was not read from the beginning since then is to be read so
+--
+-- \`kind\`: 'page' how many there were, and the last of them · 'same' a sum of those that are as they were · 'other' one that is not
+WITH page AS MATERIALIZED (
+  SELECT * FROM audits WHERE shard = $1 AND wallet > $2 ORDER BY wallet LIMIT $3
+), compared AS MATERIALIZED (
+  SELECT a.wallet, w.tenant, w.currency, w.available + w.reserved AS money, a AS verified, w AS kept,
+         (a.head IS NOT NULL AND a.full_at > $5 AND w.seq = a.seq AND w.head = a.head AND w.at = a.at AND w.available = a.available
+          AND w.reserved = a.reserved AND w.credit_limit = a.credit_limit AND w.status = a.status
+          AND CASE WHEN a.due = 0 THEN w.since = 0 ELSE w.since > 0 AND w.due > 0 AND w.due <= a.due AND a.due > $4 END
+          AND NOT EXISTS (SELECT FROM entries e WHERE e.wallet = a.wallet AND e.seq > a.seq)) IS TRUE AS same
+  FROM page a LEFT JOIN wallets w ON w.ref = a.wallet
+)
+SELECT 'page' AS kind, (SELECT replace(wallet::text, '-', '') FROM page ORDER BY page.wallet DESC LIMIT 1) AS ref,
+       NULL AS tenant, NULL AS currency, (SELECT count(*)::integer FROM page) AS wallets, NULL AS money, NULL::jsonb AS wallet, clock_ms() AS clock
+UNION ALL
+SELECT 'same', NULL, tenant, currency, count(*)::integer, sum(money)::text, NULL, NULL FROM compared WHERE same GROUP BY tenant, currency
+UNION ALL
+SELECT 'other', replace(c.wallet::text, '-', ''), c.tenant, c.currency, 1, c.money::text, jsonb_build_object(
+  'genesis', encode((c.kept).genesis, 'hex'), 'openedAt', (c.kept).opened_at, 'initialLimit', (c.kept).initial_limit,
+  'row', CASE WHEN (c.kept).ref IS NULL THEN NULL ELSE jsonb_build_object(
+    'epoch', (c.kept).epoch, 'seq', (c.kept).seq, 'head', encode((c.kept).head, 'hex'), 'at', (c.kept).at,
+    'available', (c.kept).available, 'reserved', (c.kept).reserved, 'creditLimit', (c.kept).credit_limit, 'status', (c.kept).status,
+    'due', (c.kept).due, 'since', (c.kept).since) END,
+  'verified', CASE WHEN (c.verified).head IS NULL THEN NULL ELSE jsonb_build_object(
+    'seq', (c.verified).seq, 'head', encode((c.verified).head, 'hex'), 'epoch', (c.verified).epoch, 'at', (c.verified).at,
+    'available', (c.verified).available, 'reserved', (c.verified).reserved, 'creditLimit', (c.verified).credit_limit,
+    'status', (c.verified).status, 'holds', (c.verified).holds, 'fullAt', (c.verified).full_at) END,
+  'last', (SELECT e.seq FROM entries e WHERE e.wallet = c.wallet ORDER BY e.seq DESC LIMIT 1)), NULL
+FROM compared c WHERE NOT same`,
+  auditPrepare: `-- Each shard once; the first audits are spread over the time between two.
+INSERT INTO audit_shards (shard, audited_at)
+SELECT shard, clock_ms() - floor(random() * $2::bigint)::bigint FROM generate_series(0, $1::integer - 1) AS shard
+ON CONFLICT DO NOTHING`,
+  auditRelease: `-- $3: it was audited to the end.
+UPDATE audit_shards
+SET holder = NULL, lease_until = 0, audited_at = CASE WHEN $3 THEN clock_ms() ELSE audited_at END
+WHERE shard = $1 AND holder = $2`,
+  auditRemember: `-- Verified up to here. Never back, unless the journal was read from the beginning just now.
+UPDATE audits a
+SET seq = v.seq, head = v.head, epoch = v.epoch, at = v.at, available = v.available, reserved = v.reserved, credit_limit = v.credit_limit,
+    status = v.status::wallet_status, due = v.due, holds = v.holds, full_at = CASE WHEN v.is_full THEN clock_ms() ELSE a.full_at END
+FROM unnest($2::uuid[], $3::bigint[], $4::bytea[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::text[],
+            $11::bigint[], $12::jsonb[], $13::boolean[])
+     AS v(wallet, seq, head, epoch, at, available, reserved, credit_limit, status, due, holds, is_full)
+WHERE a.shard = $1 AND a.wallet = v.wallet AND (a.seq <= v.seq OR v.is_full)`,
+  auditRenew: `UPDATE audit_shards SET lease_until = clock_ms() + $3::bigint WHERE shard = $1 AND holder = $2 AND lease_until > clock_ms() RETURNING shard`,
+  auditStates: `-- Wallets as they would be loaded: row and open holds of one moment.
+SELECT replace(w.ref::text, '-', '') AS ref, w.epoch, w.owner, w.memory, w.seq, encode(w.head, 'hex') AS head, w.at, w.available, w.reserved,
+       w.credit_limit, w.status, w.due, w.since, clock_ms() AS clock,
+       CASE WHEN w.since > 0 THEN (SELECT jsonb_agg(to_jsonb(h)) FROM open_holds(w.ref, w.since) h) END AS holds
+FROM wallets w WHERE w.ref = ANY ($1::uuid[])`,
+  auditSurvey: `-- Wallets that the auditor was never told of, such as those of a dump that was put in by hand. A page of all wallets by ref.
+WITH page AS MATERIALIZED (
+  SELECT ref FROM wallets WHERE ref > $1 ORDER BY ref LIMIT $2
+), noted AS (
+  INSERT INTO audits (shard, wallet)
+  SELECT shard_of(page.ref, s.shards), page.ref FROM page CROSS JOIN settings s
+  WHERE s.shards IS NOT NULL
+    AND NOT EXISTS (SELECT FROM audits a WHERE a.shard = shard_of(page.ref, s.shards) AND a.wallet = page.ref)
+  ON CONFLICT DO NOTHING
+)
+SELECT replace((SELECT ref FROM page ORDER BY ref DESC LIMIT 1)::text, '-', '') AS last`,
+  auditWaiting: `-- For how long the shard has waited that has waited longest, ms.
+SELECT coalesce(clock_ms() - min(audited_at), 0) AS waited FROM audit_shards`,
   balanceAtSeq: `-- The balance after an entry. Seq 0 is before the first; \`seq\` is null where there is no such entry.
 SELECT w.currency, w.seq AS last_seq, true AS complete,
        CASE WHEN $2::bigint = 0 THEN 0 ELSE e.seq END AS seq, coalesce(e.at, w.opened_at) AS at,
@@ -123,7 +219,7 @@ ORDER BY e.seq DESC LIMIT 1`,
   openTransfers: `-- Those that have waited longest first.
 SELECT replace(source::text, '-', '') AS source, key, replace(target::text, '-', '') AS target, amount, fee, tenant, counter, metadata, attempt
 FROM transfers ORDER BY attempt LIMIT $1`,
-  openWallet: `-- Made once; a second time only tells what is there.
+  openWallet: `-- Made once; a second time only tells what is there. What was made is noted for the auditor.
 WITH now AS MATERIALIZED (SELECT clock_ms() AS ms), made AS (
   INSERT INTO wallets (ref, tenant, id, currency, metadata, opened_at, initial_limit, genesis, epoch, owner, seq, head, at, available, reserved,
                        credit_limit, status, due, since)
@@ -131,6 +227,10 @@ WITH now AS MATERIALIZED (SELECT clock_ms() AS ms), made AS (
           'active', 0, 0)
   ON CONFLICT (ref) DO NOTHING
   RETURNING ref
+), noted AS (
+  INSERT INTO audits (shard, wallet)
+  SELECT shard_of(made.ref, s.shards), made.ref FROM made CROSS JOIN settings s WHERE s.shards IS NOT NULL
+  ON CONFLICT DO NOTHING
 )
 SELECT EXISTS (SELECT FROM made) AS made`,
   ping: `SELECT pg_is_in_recovery() AS in_recovery`,
@@ -183,6 +283,14 @@ ORDER BY page.made_seq`,
   readWallets: `SELECT replace(ref::text, '-', '') AS ref, id, currency, metadata, opened_at, initial_limit, epoch, owner, memory, seq,
        encode(head, 'hex') AS head, at, available, reserved, credit_limit, status, due, since
 FROM wallets WHERE ref = ANY ($1::uuid[])`,
+  rebuildPage: `-- A page of a shard's wallets, those that are to be in Redis: with open holds, used since a time, or all.
+WITH page AS MATERIALIZED (
+  SELECT wallet FROM audits WHERE shard = $1 AND wallet > $2 ORDER BY wallet LIMIT $3
+)
+SELECT (SELECT count(*)::integer FROM page) AS wallets,
+       replace((SELECT p.wallet FROM page p ORDER BY p.wallet DESC LIMIT 1)::text, '-', '') AS last,
+       (SELECT jsonb_agg(jsonb_build_array(replace(w.ref::text, '-', ''), w.tenant, w.epoch))
+        FROM page p JOIN wallets w ON w.ref = p.wallet WHERE $5 OR w.since > 0 OR w.at >= $4) AS wanted`,
   refundFacts: `-- All that the journal knows about a charge: what it was, what was refunded of it, and the same of the hold it came out of.
 -- \`closing\` is read from the charge on: as far as the hold lived, not as far as the journal goes.
 SELECT w.epoch, w.seq, e.kind, e.hold, -(e.available_delta + e.reserved_delta) AS charge,

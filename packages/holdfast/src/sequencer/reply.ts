@@ -1,6 +1,7 @@
 import {
   type Entry,
   entryEnd,
+  type HoldState,
   type RejectionCode,
   unpackEntry,
   type WalletState,
@@ -53,6 +54,18 @@ export interface Look {
   /** Which life of the server was looked at. */
   life: string
   pending: { entry: Entry; memory: boolean }[]
+}
+
+/** All that Redis says of a wallet, as of one moment. */
+export interface HotState {
+  /** `unreadable`: something stands in its place that is no wallet, or holds and entries of it that are none. */
+  why: 'trusted' | 'missing' | 'incarnation' | 'unreadable'
+  /** Redis's clock, ms. */
+  clock: number
+  core: CoreState | null
+  holds: Map<string, HoldState>
+  /** Entries behind `acked`, as far as they are there without a hole. */
+  pending: Entry[]
 }
 
 export type CoreState = Omit<WalletState, 'holds' | 'base' | 'refundedByEntry' | 'closedHolds'> & {
@@ -163,6 +176,39 @@ export function readLook(reply: readonly Buffer[]): Look {
     life: String(life),
     pending,
   }
+}
+
+export function readHotStates(reply: readonly [Buffer, ...HotReply[]]): HotState[] {
+  const [clock, ...wallets] = reply
+  return wallets.map((wallet) => readHotState(wallet, Number(clock)))
+}
+
+type HotReply = readonly [why: Buffer, core: Buffer, holds: readonly Buffer[], entries: readonly (Buffer | null)[]]
+
+function readHotState([why, core, holds, entries]: HotReply, clock: number): HotState {
+  const hot: HotState = {
+    why: String(why) as HotState['why'],
+    clock,
+    core: core.length > 0 ? readCore(core) : null,
+    holds: new Map(),
+    pending: [],
+  }
+  if (hot.why !== 'trusted') return hot
+  try {
+    for (let i = 0; i + 1 < holds.length; i += 2) hot.holds.set(String(holds[i]), readHold(holds[i + 1] as Buffer))
+    hot.pending = readEntries(entries, 0)
+    return hot
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error
+    return { ...hot, why: 'unreadable' }
+  }
+}
+
+/** `h:<hold>` in lua/wallet/state.lua. */
+function readHold(bytes: Buffer): HoldState {
+  if (bytes.length !== 40) throw new RangeError('A hold has 40 bytes')
+  const number = (index: number): number => bytes.readDoubleLE(8 * index)
+  return { amount: number(0), captured: number(1), left: number(2), expiresAt: number(3), refunded: number(4) }
 }
 
 const STATUSES: readonly WalletStatus[] = ['active', 'frozen', 'closed']

@@ -1,8 +1,25 @@
 import type { Command, WalletState } from '../machine/index.js'
 import type { Place, ScriptRunner } from '../redis/index.js'
-import { agendaClaim, walletDecide, walletInstall, walletLook, walletTend } from '../redis/scripts.generated.js'
+import {
+  agendaClaim,
+  agendaScan,
+  walletDecide,
+  walletInspect,
+  walletInstall,
+  walletLook,
+  walletTend,
+} from '../redis/scripts.generated.js'
 import { MessageWriter } from './message.js'
-import { type BatchReply, type Look, type PendingRun, readBatch, readEntries, readLook } from './reply.js'
+import {
+  type BatchReply,
+  type HotState,
+  type Look,
+  type PendingRun,
+  readBatch,
+  readEntries,
+  readHotStates,
+  readLook,
+} from './reply.js'
 
 /** What the caller knows about a wallet, told along with its commands. */
 export interface Knowledge {
@@ -182,6 +199,19 @@ export class Sequencer {
   /** Names on a shard's agenda whose time has come, taken for `takenMs`. */
   async claim(agendaKey: string, most: number, takenMs: number): Promise<string[]> {
     return ((await this.#runner.run(agendaClaim, [agendaKey], [most, takenMs])) as Buffer[]).map(String)
+  }
+
+  /** Names on a shard's agenda, which are its wallets in Redis; a part at a time, some perhaps twice. Go on with `next` until it is 0. */
+  async scan(agendaKey: string, from: string, most: number): Promise<{ next: string; names: string[] }> {
+    const [next, words] = (await this.#runner.run(agendaScan, [agendaKey], [from, most])) as [Buffer, Buffer[]]
+    return { next: String(next), names: words.filter((_, index) => index % 2 === 0).map(String) }
+  }
+
+  /** All that Redis says of wallets of one shard. */
+  async inspect(places: readonly Place[]): Promise<HotState[]> {
+    const keys = places.map(({ walletKey }) => walletKey)
+    const reply = await this.#runner.run(walletInspect, keys, [keys.length])
+    return readHotStates(reply as Parameters<typeof readHotStates>[0])
   }
 
   /** Looks after wallets of one shard. For each: what is pending, null when it is not in Redis (any more), or that it is broken. */

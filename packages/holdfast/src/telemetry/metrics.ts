@@ -60,6 +60,31 @@ export const METRICS = {
     labels: [],
     help: 'Operations acknowledged from memory that Redis lost and that no longer fit',
   },
+  holdfast_audits_total: {
+    type: 'counter',
+    labels: ['outcome'],
+    help: 'Audits of a shard by this process: done, failed',
+  },
+  holdfast_audit_duration_seconds: {
+    type: 'histogram',
+    labels: [],
+    help: 'Time of one audit of a shard, its rests included',
+  },
+  holdfast_audit_wallets_total: {
+    type: 'counter',
+    labels: ['where'],
+    help: 'Wallets that were audited: journal (row and journal), hot (what Redis has of it)',
+  },
+  holdfast_audit_findings_total: {
+    type: 'counter',
+    labels: ['cause', 'action'],
+    help: 'What audits found, by cause and by what was done: repaired, reported, failed. What stays is found anew by each audit',
+  },
+  holdfast_audit_waited_seconds: {
+    type: 'gauge',
+    labels: [],
+    help: 'For how long the shard has not been audited, by whichever process, that has waited longest',
+  },
   holdfast_locks_total: {
     type: 'counter',
     labels: ['outcome'],

@@ -1,0 +1,2 @@
+-- A checkpoint is only a shortcut: without it the journal itself is read.
+DELETE FROM checkpoints WHERE wallet = $1

@@ -1,0 +1,8 @@
+-- Puts a wallet's row back to what its journal leads to, under a raised epoch: what was decided on the row as it stood is never accepted.
+-- Only if it stands as it was found, and the journal ends where it was found to.
+UPDATE wallets w
+SET seq = $7, head = $8, at = $9, available = $10, reserved = $11, credit_limit = $12, status = $13::wallet_status, due = $14, since = $15,
+    epoch = greatest(w.epoch + 1, timeline_epoch() + 1), owner = 'postgres'
+WHERE w.ref = $1 AND w.epoch = $2 AND w.seq = $3 AND w.head = $4 AND w.available = $5 AND w.reserved = $6
+  AND NOT EXISTS (SELECT FROM entries e WHERE e.wallet = $1 AND e.seq > $7)
+RETURNING w.epoch

@@ -1,0 +1,55 @@
+import type { Clock } from '../engine/index.js'
+import type { Audits, Journal } from '../journal/index.js'
+import type { Place } from '../redis/index.js'
+import type { Sequencer } from '../sequencer/index.js'
+import type { Telemetry } from '../telemetry/index.js'
+
+export interface AuditLimits {
+  /** Wallets a page, compared in Postgres. */
+  readonly pageMax: number
+  /** Wallets of which journals are read at once, and entries of each at a time. */
+  readonly readMax: number
+  readonly stretchMax: number
+  /** Wallets a look into Redis: a call keeps Redis for itself while it runs. */
+  readonly hotMax: number
+  /** An entry may wait in Redis for the journal for so long. Others help after 10 s. */
+  readonly pendingMaxMs: number
+  /** A hold may be open for so long after it has run out. Sweepers come by every second. */
+  readonly overdueAfterMs: number
+  /** What looks wrong is looked at again after this, and again, before it is called so. */
+  readonly confirmAfterMs: number
+  /** The same for what is merely late: who would see to it may just have started. */
+  readonly confirmLateAfterMs: number
+  /** Every journal is read from the beginning so often, a part of them in each audit: so many entries of a shard at most. */
+  readonly fullEveryMs: number
+  readonly fullEntriesMax: number
+}
+
+export const DEFAULT_LIMITS: AuditLimits = {
+  pageMax: 500,
+  readMax: 100,
+  stretchMax: 200,
+  hotMax: 16,
+  pendingMaxMs: 60_000,
+  overdueAfterMs: 60_000,
+  confirmAfterMs: 250,
+  confirmLateAfterMs: 5_000,
+  fullEveryMs: 7 * 24 * 60 * 60 * 1_000,
+  fullEntriesMax: 20_000,
+}
+
+/** What the auditor needs of the rest. Repairs are the engine's: it alone knows how state enters Redis. */
+export interface AuditParts {
+  readonly audits: Audits
+  readonly journal: Pick<Journal, 'find'>
+  readonly sequencer: Pick<Sequencer, 'scan' | 'inspect'>
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+  agendaOf(shard: number): string
+  placeOf(tenant: string, ref: string): Place
+  /** Loads a wallet anew, under an epoch above this one. */
+  reload(place: Place, epoch: number): Promise<unknown>
+  /** Lets due holds expire. */
+  touch(place: Place): Promise<unknown>
+  readonly limits?: Partial<AuditLimits>
+}

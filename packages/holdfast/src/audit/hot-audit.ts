@@ -1,0 +1,160 @@
+import { type Place, RedisUnavailable, ScriptError } from '../redis/index.js'
+import type { HotState } from '../sequencer/index.js'
+import type { Difference } from './causes.js'
+import { type Comparison, compareHot } from './hot.js'
+import type { Run } from './run.js'
+
+/** Looks at a wallet that is loaded anew each time before it is left for the next audit. */
+const MOVES_MAX = 5
+/** Looks that must agree, the first included, before a difference is called one. */
+const LOOKS = 3
+
+interface Suspect {
+  readonly place: Place
+  readonly differences: readonly Difference[]
+}
+
+/** The part of an audit that is about Redis: every wallet on the shard's agenda against its journal. */
+export class HotAudit {
+  readonly #run: Run
+
+  constructor(run: Run) {
+    this.#run = run
+  }
+
+  async audit(): Promise<void> {
+    const { parts, work, limits, tally } = this.#run
+    const agendaKey = parts.agendaOf(work.shard)
+    const seen = new Set<string>()
+    let from = '0'
+    do {
+      const part = await this.#orBlind(() => parts.sequencer.scan(agendaKey, from, limits.pageMax))
+      if (!part) return
+      // The agenda moves while it is read: a name may come twice.
+      const fresh = part.names.filter((name) => !seen.has(name))
+      for (const name of fresh) seen.add(name)
+      const places = fresh.map((name) => placeOf(this.#run, name)).filter(({ ref }) => !this.#run.tainted.has(ref))
+      for (let at = 0; at < places.length; at += limits.hotMax) {
+        const some = places.slice(at, at + limits.hotMax)
+        if (!(await this.#run.paced(() => this.#orBlind(() => this.#audit(some))))) return
+        tally.hot += some.length
+      }
+      from = part.next
+    } while (from !== '0')
+  }
+
+  /** Redis may be away, or go away: then the rest of the audit counts all the same. Postgres may not. */
+  async #orBlind<T>(look: () => Promise<T>): Promise<T | null> {
+    try {
+      return await look()
+    } catch (error) {
+      if (!isOfRedis(error)) throw error
+      this.#run.tally.blind = true
+      return null
+    }
+  }
+
+  async #audit(places: readonly Place[]): Promise<true> {
+    let suspects = (await this.#compare(places)).filter(({ differences }) => differences.length > 0)
+    for (let look = 1; look < LOOKS && suspects.length > 0; look += 1) {
+      const late = suspects.some(({ differences }) => differences.every(isLate))
+      await this.#run.pause(late ? this.#run.limits.confirmLateAfterMs : this.#run.limits.confirmAfterMs)
+      const again = await this.#compare(suspects.map(({ place }) => place))
+      suspects = suspects
+        .map((suspect, index) => agreed(suspect, again[index]))
+        .filter((one) => one.differences.length > 0)
+    }
+    for (const suspect of suspects) await this.#settle(suspect)
+    return true
+  }
+
+  /** Each against its journal; without differences also where nothing can be said. */
+  async #compare(places: readonly Place[]): Promise<Suspect[]> {
+    const found = new Map<Place, readonly Difference[]>()
+    let open = places
+    for (let look = 0; look < MOVES_MAX && open.length > 0; look += 1) {
+      const compared = await this.#compareOnce(open)
+      for (const [place, differences] of compared) found.set(place, differences)
+      open = open.filter((place) => !found.has(place))
+    }
+    this.#run.tally.unsettled += open.length
+    return places.map((place) => ({ place, differences: found.get(place) ?? [] }))
+  }
+
+  async #compareOnce(places: readonly Place[]): Promise<Map<Place, readonly Difference[]>> {
+    const { parts, limits } = this.#run
+    const loadable = new Map((await parts.audits.states(places.map(({ ref }) => ref))).map((one) => [one.ref, one]))
+    const hot = await parts.sequencer.inspect(places)
+    const at = (index: number): HotState => hot[index] as HotState
+    const comparisons = places.map(({ ref }, index) => compareHot(loadable.get(ref), at(index), null, limits))
+    const wanting = comparisons.flatMap((one, index) => (one.type === 'wanting' ? [{ index, ...one }] : []))
+    if (wanting.length > 0) {
+      const most = Math.max(...wanting.map(({ after, upTo }) => upTo - after))
+      const stretches = wanting.map(({ index, after, upTo }) => ({ ref: (places[index] as Place).ref, after, upTo }))
+      const between = await parts.audits.entries(stretches, Math.min(most, limits.fullEntriesMax))
+      for (const [n, { index }] of wanting.entries()) {
+        const { ref } = places[index] as Place
+        comparisons[index] = compareHot(loadable.get(ref), at(index), between[n] ?? [], limits)
+      }
+    }
+    await this.#judgeMoved(places, hot, comparisons)
+    return new Map(
+      places.flatMap((place, index) => {
+        const comparison = comparisons[index] as Comparison
+        if (comparison.type === 'absent') return [[place, []]]
+        return comparison.type === 'compared' ? [[place, comparison.differences]] : []
+      }),
+    )
+  }
+
+  /**
+   * Redis has an epoch that the row did not have. Read after it, the row must have it: an epoch is raised in Postgres first. If not,
+   * Postgres has lost the raise, and whatever else was committed since.
+   */
+  async #judgeMoved(places: readonly Place[], hot: readonly HotState[], comparisons: Comparison[]): Promise<void> {
+    const moved = comparisons.flatMap(({ type }, index) => (type === 'moved' ? [index] : []))
+    if (moved.length === 0) return
+    const rows = await this.#run.parts.audits.states(moved.map((index) => (places[index] as Place).ref))
+    for (const index of moved) {
+      const expected = rows.find(({ ref }) => ref === places[index]?.ref)?.state.epoch ?? 0
+      const found = hot[index]?.core?.epoch ?? 0
+      if (expected >= found) continue
+      const difference: Difference = { cause: 'hot_ahead', field: 'epoch', expected, found }
+      comparisons[index] = { type: 'compared', differences: [difference] }
+    }
+  }
+
+  async #settle({ place, differences }: Suspect): Promise<void> {
+    if (!this.#run.mayRepair(differences)) return this.#run.report(place, differences, 'reported')
+    const { audits, reload } = this.#run.parts
+    const [row] = await audits.states([place.ref])
+    const loaded =
+      row &&
+      (await reload(place, row.state.epoch).then(
+        () => true,
+        () => false,
+      ))
+    const [after] = loaded ? await this.#compare([place]) : []
+    await this.#run.report(place, differences, after && after.differences.length === 0 ? 'repaired' : 'failed')
+  }
+}
+
+/** Only a matter of time, where the others are a matter of what stands there. */
+const isLate = ({ cause }: Difference): boolean => cause === 'pending_too_old'
+
+/** What two looks agree on: the same thing wrong with the same number, whatever its value is by now. */
+function agreed({ place, differences }: Suspect, again: Suspect | undefined): Suspect {
+  const both = again?.differences.filter((one) =>
+    differences.some(({ cause, field, hold }) => cause === one.cause && field === one.field && hold === one.hold),
+  )
+  return { place, differences: both ?? [] }
+}
+
+function placeOf({ parts }: Run, name: string): Place {
+  const at = name.indexOf(':')
+  return parts.placeOf(name.slice(0, at), name.slice(at + 1))
+}
+
+function isOfRedis(error: unknown): boolean {
+  return error instanceof RedisUnavailable || error instanceof ScriptError
+}

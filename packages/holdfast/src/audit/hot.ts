@@ -1,0 +1,115 @@
+import type { LoadableState } from '../journal/index.js'
+import { apply, type Entry, hashEntry, type WalletState } from '../machine/index.js'
+import type { CoreState, HotState } from '../sequencer/index.js'
+import type { Difference } from './causes.js'
+import { compareHolds } from './laws.js'
+
+/**
+ * What Redis says of a wallet against what the journal says, beside live traffic and without a doubt.
+ *
+ *     journal (read first)  ──▶ j            the state after entry j, with its open holds
+ *     Redis (read second)        ──▶ R       the state after entry R ≥ j, because it only grows within an epoch
+ *                              j+1 … R       from the journal as far as Redis knows them to be there (`acked`), and the rest,
+ *                                            which is pending, from Redis itself
+ *
+ * The first and those entries together must be the second, to the last digit. Under another epoch there is nothing to compare: the state
+ * in Redis is one that nobody goes by any more, or one that was loaded in between.
+ */
+export type Comparison =
+  /** Nothing in Redis that anybody would go by. */
+  | { readonly type: 'absent' }
+  /** Loaded anew between the two readings: read again. */
+  | { readonly type: 'moved' }
+  /** The entries behind `after`, up to `upTo`, are to be read from the journal first. */
+  | { readonly type: 'wanting'; readonly after: number; readonly upTo: number }
+  | { readonly type: 'compared'; readonly differences: readonly Difference[] }
+
+export interface HotLimits {
+  /** A pending entry that is older is too old, ms. */
+  readonly pendingMaxMs: number
+}
+
+/** `between` are the entries of the journal that were asked for as `wanting`; null before that. */
+export function compareHot(
+  loadable: LoadableState | undefined,
+  hot: HotState,
+  between: readonly Entry[] | null,
+  limits: HotLimits,
+): Comparison {
+  if (hot.why === 'missing' || hot.why === 'incarnation') return { type: 'absent' }
+  if (hot.why === 'unreadable') {
+    return differing([{ cause: 'hot_unreadable', expected: 'a wallet', found: 'something else' }])
+  }
+  const core = hot.core as CoreState
+  if (!loadable) return differing([{ cause: 'hot_wallet_unknown', expected: null, found: core.seq }])
+  const { state } = loadable
+  if (core.epoch < state.epoch) return { type: 'absent' }
+  if (core.epoch > state.epoch) return { type: 'moved' }
+  if (core.seq < state.seq) {
+    return differing([{ cause: 'hot_behind', field: 'seq', expected: state.seq, found: core.seq }])
+  }
+  if (core.acked > state.seq && between === null) return { type: 'wanting', after: state.seq, upTo: core.acked }
+  const known = between ?? []
+  const journalSeq = state.seq + known.length
+  if (journalSeq < core.acked) {
+    return differing([{ cause: 'hot_ahead', field: 'seq', expected: journalSeq, found: core.acked }])
+  }
+  const expected: WalletState = { ...state, holds: new Map(state.holds) }
+  const pending = hot.pending.filter(({ seq }) => seq > journalSeq)
+  const damaged = follow(expected, [...known, ...pending])
+  if (damaged) return differing([damaged])
+  if (expected.seq < core.seq) {
+    return differing([{ cause: 'hot_entry_damaged', seq: expected.seq + 1, expected: core.seq, found: expected.seq }])
+  }
+  return differing([...compareCore(expected, core, hot), ...tooOld(pending, hot, limits)])
+}
+
+const differing = (differences: readonly Difference[]): Comparison => ({ type: 'compared', differences })
+
+/** Takes entries into the state, each of which must rest on the one before and be what its hash is of. */
+function follow(state: WalletState, entries: readonly Entry[]): Difference | null {
+  for (const entry of entries) {
+    const hash = hashEntry({ ...entry, prev: state.head })
+    if (entry.seq !== state.seq + 1 || hash !== entry.hash) {
+      return { cause: 'hot_entry_damaged', seq: state.seq + 1, expected: hash, found: entry.hash }
+    }
+    apply(state, entry)
+  }
+  return null
+}
+
+function compareCore(expected: WalletState, core: CoreState, { holds }: HotState): Difference[] {
+  const differences: Difference[] = []
+  const differs = (field: string, right: string | number, found: string | number): void => {
+    if (right !== found) differences.push({ cause: 'hot_state_differs', field, expected: right, found })
+  }
+  for (const field of ['seq', 'head', 'at', 'available', 'reserved', 'creditLimit', 'status'] as const) {
+    differs(field, expected[field], core[field])
+  }
+  differs('open', expected.holds.size, core.open)
+  differences.push(
+    ...compareHolds(expected.holds, holds, {
+      missing: 'hot_hold_missing',
+      unknown: 'hot_hold_unknown',
+      differs: 'hot_hold_differs',
+    }),
+  )
+  let sum = 0
+  let due = 0
+  for (const { left, expiresAt } of holds.values()) {
+    sum += left
+    if (due === 0 || expiresAt < due) due = expiresAt
+  }
+  if (sum !== core.reserved) {
+    differences.push({ cause: 'hot_holds_sum', field: 'reserved', expected: sum, found: core.reserved })
+  }
+  // A bound: it may be earlier than the next expiry, never later.
+  if (due > 0 && (core.due === 0 || core.due > due)) differs('due', due, core.due)
+  return differences
+}
+
+function tooOld(pending: readonly Entry[], { clock }: HotState, { pendingMaxMs }: HotLimits): Difference[] {
+  const [oldest] = pending
+  if (!oldest || clock - oldest.at <= pendingMaxMs) return []
+  return [{ cause: 'pending_too_old', field: 'age', seq: oldest.seq, expected: pendingMaxMs, found: clock - oldest.at }]
+}

@@ -1,0 +1,8 @@
+export { Auditor } from './auditor.js'
+export { CAUSES, type Cause, type Finding, type FindingValue } from './causes.js'
+export type { AuditLimits, AuditParts } from './context.js'
+export { type AuditProgress, auditOnDemand } from './demand.js'
+export { LeaseLost } from './lease.js'
+export { type RebuildProgress, type RebuildReport, rebuild } from './rebuild.js'
+export type { AuditReport } from './report.js'
+export { AuditSchedule } from './schedule.js'

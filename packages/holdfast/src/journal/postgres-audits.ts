@@ -1,0 +1,202 @@
+import type { Entry } from '../machine/index.js'
+import type { Postgres } from '../postgres/index.js'
+import { bytesArray, textArray } from './array-text.js'
+import type {
+  AuditBounds,
+  AuditedRow,
+  AuditedWallet,
+  AuditPage,
+  Audits,
+  LoadableState,
+  RebuildPage,
+  Remembered,
+  Stretch,
+  Verified,
+  VerifiedHold,
+} from './audits.js'
+import { type EntryRow, type HoldRow, readEntry, readState, type StateRow } from './rows.js'
+
+interface PageRow {
+  kind: 'page' | 'same' | 'other'
+  ref: string | null
+  tenant: string
+  currency: string
+  wallets: number
+  money: string
+  wallet: WalletJson | null
+  clock: string | null
+}
+
+interface WalletJson {
+  genesis: string | null
+  openedAt: number | null
+  initialLimit: number | null
+  row: AuditedRow | null
+  verified: (Omit<Verified, 'holds'> & { fullAt: number; holds: Record<string, VerifiedHold> | null }) | null
+  last: number | null
+}
+
+/** What the auditor keeps in Postgres, and reads there. See sql/0005_audits.sql. */
+export class PostgresAudits implements Audits {
+  readonly #postgres: Postgres
+
+  constructor(postgres: Postgres) {
+    this.#postgres = postgres
+  }
+
+  async page(shard: number, after: string, most: number, bounds: AuditBounds): Promise<AuditPage> {
+    const values = [shard, after, most, bounds.overdueBefore, bounds.fullBefore]
+    const rows = await this.#postgres.query<PageRow>('auditPage', values)
+    const page = rows.find(({ kind }) => kind === 'page')
+    return {
+      wallets: page?.wallets ?? 0,
+      last: page?.ref ?? null,
+      clock: Number(page?.clock ?? 0),
+      others: rows.filter(({ kind }) => kind === 'other').map(readAudited),
+      same: rows
+        .filter(({ kind }) => kind === 'same')
+        .map(({ tenant, currency, money }) => ({ tenant, currency, money: BigInt(money) })),
+    }
+  }
+
+  async entries(stretches: readonly Stretch[], most: number): Promise<Entry[][]> {
+    const rows = await this.#postgres.query<EntryRow & { n: number }>('auditEntries', [
+      textArray(stretches.map(({ ref }) => ref)),
+      `{${stretches.map(({ after }) => after)}}`,
+      `{${stretches.map(({ upTo }) => upTo)}}`,
+      most,
+    ])
+    const found: Entry[][] = stretches.map(() => [])
+    for (const row of rows) found[row.n - 1]?.push(readEntry(row, ''))
+    return found
+  }
+
+  async states(refs: readonly string[]): Promise<LoadableState[]> {
+    const rows = await this.#postgres.query<StateRow & { ref: string; holds: HoldRow[] | null }>('auditStates', [
+      textArray(refs),
+    ])
+    return rows.map((row) => ({
+      ref: row.ref,
+      memory: row.memory,
+      clock: Number(row.clock),
+      state: readState(row, row.holds ?? []),
+    }))
+  }
+
+  async remember(shard: number, wallets: readonly Remembered[]): Promise<void> {
+    if (wallets.length === 0) return
+    const numbers = (read: (verified: Verified) => number) => `{${wallets.map(({ verified }) => read(verified))}}`
+    await this.#postgres.query('auditRemember', [
+      shard,
+      textArray(wallets.map(({ ref }) => ref)),
+      numbers(({ seq }) => seq),
+      bytesArray(wallets.map(({ verified }) => verified.head)),
+      numbers(({ epoch }) => epoch),
+      numbers(({ at }) => at),
+      numbers(({ available }) => available),
+      numbers(({ reserved }) => reserved),
+      numbers(({ creditLimit }) => creditLimit),
+      textArray(wallets.map(({ verified }) => verified.status)),
+      numbers(dueOf),
+      textArray(wallets.map(({ verified }) => JSON.stringify(Object.fromEntries(verified.holds)))),
+      `{${wallets.map(({ full }) => full)}}`,
+    ])
+  }
+
+  async mendRow(ref: string, found: AuditedRow, right: Omit<AuditedRow, 'epoch'>): Promise<boolean> {
+    const rows = await this.#postgres.query('auditMendRow', [
+      ref,
+      found.epoch,
+      found.seq,
+      Buffer.from(found.head, 'hex'),
+      found.available,
+      found.reserved,
+      right.seq,
+      Buffer.from(right.head, 'hex'),
+      right.at,
+      right.available,
+      right.reserved,
+      right.creditLimit,
+      right.status,
+      right.due,
+      right.since,
+    ])
+    return rows.length > 0
+  }
+
+  async dropCheckpoint(ref: string): Promise<void> {
+    await this.#postgres.query('auditDropCheckpoint', [ref])
+  }
+
+  /** Notes wallets that nobody told the auditor of. Returns the last one looked at; null: that was all. */
+  async survey(after: string, most: number): Promise<string | null> {
+    const [row] = await this.#postgres.query<{ last: string | null }>('auditSurvey', [after, most])
+    return row?.last ?? null
+  }
+
+  async rebuildPage(
+    shard: number,
+    after: string,
+    most: number,
+    wanted: { usedSince: number; all: boolean },
+  ): Promise<RebuildPage> {
+    const [row] = await this.#postgres.query<{
+      wallets: number
+      last: string | null
+      wanted: [string, string, number][] | null
+    }>('rebuildPage', [shard, after, most, wanted.usedSince, wanted.all])
+    return {
+      wallets: row?.wallets ?? 0,
+      last: row?.last ?? null,
+      wanted: (row?.wanted ?? []).map(([ref, tenant, epoch]) => ({ ref, tenant, epoch })),
+    }
+  }
+
+  /** Each shard has its row, from which on its audits are counted. */
+  async prepare(shards: number, everyMs: number): Promise<void> {
+    await this.#postgres.query('auditPrepare', [shards, everyMs])
+  }
+
+  /** Takes a shard, if nobody has it; null for whichever has waited longest, if its time has come. Null: there is none. */
+  async claim(shard: number | null, holder: string, leaseMs: number, everyMs: number): Promise<number | null> {
+    const [row] = await this.#postgres.query<{ shard: number }>('auditClaim', [shard, holder, leaseMs, everyMs])
+    return row?.shard ?? null
+  }
+
+  async renew(shard: number, holder: string, leaseMs: number): Promise<boolean> {
+    return (await this.#postgres.query('auditRenew', [shard, holder, leaseMs])).length > 0
+  }
+
+  async release(shard: number, holder: string, done: boolean): Promise<void> {
+    await this.#postgres.query('auditRelease', [shard, holder, done])
+  }
+
+  /** For how long the shard has waited that has waited longest. */
+  async waitedMs(): Promise<number> {
+    const [row] = await this.#postgres.query<{ waited: string }>('auditWaiting', [])
+    return Number(row?.waited ?? 0)
+  }
+}
+
+/** When the next hold runs out; 0: none is open. */
+export function dueOf({ holds }: { readonly holds: ReadonlyMap<string, { readonly expiresAt: number }> }): number {
+  let due = 0
+  for (const { expiresAt } of holds.values()) if (due === 0 || expiresAt < due) due = expiresAt
+  return due
+}
+
+function readAudited({ ref, tenant, currency, wallet }: PageRow): AuditedWallet {
+  const { genesis, openedAt, initialLimit, row, verified, last } = wallet as WalletJson
+  return {
+    ref: ref as string,
+    tenant,
+    currency,
+    genesis: genesis ?? '',
+    openedAt: openedAt ?? 0,
+    initialLimit: initialLimit ?? 0,
+    row,
+    lastSeq: last ?? 0,
+    verified: verified && { ...verified, holds: new Map(Object.entries(verified.holds ?? {})) },
+    fullAt: verified?.fullAt ?? 0,
+  }
+}
