@@ -47,6 +47,8 @@ export interface AuditOptions {
   readonly repair?: boolean
   /** Reads every journal from the beginning, also what was verified before. Default false. */
   readonly full?: boolean
+  /** For how long shards are waited for that another process is auditing, ms. Default 30,000. */
+  readonly wait?: number
   readonly signal?: AbortSignal
   onProgress?(progress: AuditProgress): void
 }
@@ -128,6 +130,8 @@ export class Auditing {
     const shards = this.#shards(options.shards)
     const repair = options.repair === undefined || check.flag('repair', options.repair)
     const full = check.flag('full', options.full)
+    const { wait = BUSY_MAX_MS } = options
+    const busyMaxMs = check.integer('wait', wait, 0, EVERY_MAX_MS)
     const progress = this.#onProgress<AuditProgress>(options)
     const { audits, clock, telemetry } = this.#parts
     // Not the process's own name: its background audit and this one are two.
@@ -135,7 +139,7 @@ export class Auditing {
     return this.#until(options, async (signal) => {
       await audits.prepare(this.#parts.shards, this.#everyMs)
       if (full) await this.#survey(signal)
-      const demand = { shards, repair, full, share: DEMAND_SHARE, busyMaxMs: BUSY_MAX_MS, signal, ...progress }
+      const demand = { shards, repair, full, share: DEMAND_SHARE, busyMaxMs, signal, ...progress }
       return auditOnDemand({ auditor: this.#auditor, leases: audits, clock, holder, telemetry }, demand)
     })
   }

@@ -12,9 +12,11 @@ export interface LeaseParts {
   readonly clock: Clock
   /** Unique to this process. */
   readonly holder: string
+  /** Default 30 s. */
+  readonly leaseMs?: number
 }
 
-export const LEASE_MS = 30_000
+const LEASE_MS = 30_000
 const RENEWALS = 3
 
 /** It was not renewed in time, or somebody else has the shard by now. What was found until then stands; the rest is theirs. */
@@ -27,27 +29,27 @@ export class LeaseLost extends Error {
  * shard to be had.
  */
 export async function underLease<T>(
-  { leases, clock, holder }: LeaseParts,
+  { leases, clock, holder, leaseMs = LEASE_MS }: LeaseParts,
   { shard, everyMs, stop }: { shard: number | null; everyMs: number; stop: AbortSignal },
   work: (shard: number, signal: AbortSignal) => Promise<T>,
 ): Promise<T | null> {
   const askedAt = clock.now()
-  const taken = await leases.claim(shard, holder, LEASE_MS, everyMs)
+  const taken = await leases.claim(shard, holder, leaseMs, everyMs)
   if (taken === null) return null
   const over = new AbortController()
   const end = (): void => over.abort(stop.reason)
   stop.addEventListener('abort', end, { once: true })
-  let until = askedAt + LEASE_MS
+  let until = askedAt + leaseMs
   let cancel = (): void => {}
   const watch = (): void => {
-    cancel = clock.after(LEASE_MS / RENEWALS, () => void renew(), true)
+    cancel = clock.after(leaseMs / RENEWALS, () => void renew(), true)
   }
   const renew = async (): Promise<void> => {
     const from = clock.now()
     // An answer that does not come says nothing: it is asked again, until the time is over by our own clock.
-    const held = from < until ? await leases.renew(taken, holder, LEASE_MS).catch(() => null) : false
+    const held = from < until ? await leases.renew(taken, holder, leaseMs).catch(() => null) : false
     if (over.signal.aborted) return
-    if (held) until = from + LEASE_MS
+    if (held) until = from + leaseMs
     if (held === false || clock.now() >= until)
       over.abort(new LeaseLost(`The audit of shard ${taken} is another process's`))
     else watch()

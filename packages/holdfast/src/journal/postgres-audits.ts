@@ -19,8 +19,8 @@ import { type EntryRow, type HoldRow, readEntry, readState, type StateRow } from
 interface PageRow {
   kind: 'page' | 'same' | 'other'
   ref: string | null
-  tenant: string
-  currency: string
+  tenant: string | null
+  currency: string | null
   wallets: number
   money: string
   wallet: WalletJson | null
@@ -55,7 +55,11 @@ export class PostgresAudits implements Audits {
       others: rows.filter(({ kind }) => kind === 'other').map(readAudited),
       same: rows
         .filter(({ kind }) => kind === 'same')
-        .map(({ tenant, currency, money }) => ({ tenant, currency, money: BigInt(money) })),
+        .map(({ tenant, currency, money }) => ({
+          tenant: tenant ?? '',
+          currency: currency ?? '',
+          money: BigInt(money),
+        })),
     }
   }
 
@@ -189,8 +193,8 @@ function readAudited({ ref, tenant, currency, wallet }: PageRow): AuditedWallet 
   const { genesis, openedAt, initialLimit, row, verified, last } = wallet as WalletJson
   return {
     ref: ref as string,
-    tenant,
-    currency,
+    tenant: tenant ?? '',
+    currency: currency ?? '',
     genesis: genesis ?? '',
     openedAt: openedAt ?? 0,
     initialLimit: initialLimit ?? 0,

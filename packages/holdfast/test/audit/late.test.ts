@@ -1,0 +1,90 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import type { Holdfast } from '../../src/index.js'
+import { type Grounds, grounds, refOf } from './support/drift.js'
+
+/** What is not wrong, but late: nobody has brought it to its end. And what only a person can bring there. */
+const HOUR = 3_600_000
+const EARLY = { pendingMaxMs: 50, overdueAfterMs: 50, confirmAfterMs: 10, confirmLateAfterMs: 50 }
+
+let on: Grounds
+let hf: Holdfast
+beforeEach(async () => {
+  on = await grounds()
+  hf = await on.connect({ audit: { every: HOUR, limits: EARLY } })
+  await hf.wallet('w').open({ currency: 'usd' })
+  await hf.wallet('w').credit(100, { key: 'in' })
+})
+afterEach(() => on.close())
+
+/** Postgres forgets the last entries of the wallet, with all that it knew because of them. */
+async function forget(entries: number): Promise<void> {
+  const ref = await refOf(on.postgres, 'w')
+  await on.postgres.query(
+    `DELETE FROM entries WHERE wallet = $1 AND seq > (SELECT seq - ${entries} FROM wallets WHERE ref = $1)`,
+    [ref],
+  )
+  await on.postgres.query(
+    `UPDATE wallets w SET seq = e.seq, head = e.hash, at = e.at, available = e.available, reserved = e.reserved
+     FROM entries e WHERE w.ref = $1 AND e.wallet = $1 AND e.seq = w.seq - ${entries}`,
+    [ref],
+  )
+}
+
+it('brings an entry into the journal that its process did not', async () => {
+  await hf.wallet('w').credit(5, { key: 'b' })
+  // As if the process had died before it appended: Redis was not told yet that the journal has it.
+  await forget(1)
+  await new Promise((resolve) => setTimeout(resolve, 60))
+  const { findings } = await hf.audit()
+  expect(findings).toMatchObject([{ cause: 'pending_too_old', seq: 2, expected: 50, action: 'repaired' }])
+  expect(findings[0]?.found).toBeGreaterThan(50)
+  expect(await hf.wallet('w').get()).toMatchObject({ available: 105, seq: 2 })
+  expect((await hf.audit()).findings).toEqual([])
+})
+
+it('leaves alone what is pending and not old', async () => {
+  await hf.close()
+  hf = await on.connect({ audit: { every: HOUR } })
+  await hf.wallet('w').credit(5, { key: 'b' })
+  await forget(1)
+  expect(await hf.audit()).toMatchObject({ hot: 1, findings: [] })
+  expect(await hf.wallet('w').get({ pending: true })).toMatchObject({ available: 105, seq: 2 })
+})
+
+it('lets a hold expire that nobody let expire', async () => {
+  await hf.wallet('w').hold(30, { key: 'h', ttl: 20 })
+  await new Promise((resolve) => setTimeout(resolve, 80))
+  const reported = await hf.audit({ repair: false })
+  expect(reported.findings).toMatchObject([{ cause: 'hold_overdue', field: 'expiresAt', seq: 2, action: 'reported' }])
+  const [finding] = (await hf.audit()).findings
+  expect(finding).toMatchObject({ cause: 'hold_overdue', seq: 2, action: 'repaired' })
+  expect(Number(finding?.found) - Number(finding?.expected)).toBeGreaterThan(50)
+  expect(await hf.wallet('w').get()).toMatchObject({ available: 100, reserved: 0, seq: 3 })
+  expect((await hf.audit()).findings).toEqual([])
+})
+
+it('only tells of entries that Postgres has lost: Redis knows more than the journal, and that is for a person', async () => {
+  await hf.wallet('w').credit(5, { key: 'b' })
+  await hf.wallet('w').credit(6, { key: 'c' })
+  await forget(2)
+  const { findings } = await hf.audit()
+  expect(findings).toMatchObject([{ cause: 'hot_ahead', field: 'seq', expected: 1, found: 2, action: 'reported' }])
+  expect(await hf.wallet('w').get({ pending: true })).toMatchObject({ available: 111, seq: 3 })
+})
+
+it('only tells of an epoch that Postgres has lost', async () => {
+  await on.postgres.query('UPDATE wallets SET epoch = epoch - 1')
+  const { findings } = await hf.audit()
+  expect(findings).toMatchObject([{ cause: 'hot_ahead', field: 'epoch', action: 'reported' }])
+})
+
+it('takes a state in Redis that nobody goes by any more for what it is', async () => {
+  await on.postgres.query("UPDATE wallets SET epoch = epoch + 1, owner = 'postgres'")
+  expect(await hf.audit()).toMatchObject({ hot: 1, findings: [] })
+})
+
+it('audits the journals while Redis is away, and says that it has not seen the rest', async () => {
+  const blind = await on.connect({ redis: 'redis://127.0.0.1:1', redisOptions: { commandTimeoutMs: 300 } })
+  await on.postgres.query('UPDATE wallets SET available = available + 1')
+  expect(await blind.audit()).toMatchObject({ blind: [0, 1], wallets: 1, hot: 0, findings: [{ cause: 'row_differs' }] })
+})
