@@ -6,6 +6,7 @@ const prefixed = (text: string) => text.replace(/^(?=.)/gm, 'holdfast: ')
 const exitCode = await main(process.argv.slice(2), {
   print: (text) => void process.stdout.write(`${text}\n`),
   complain: (text) => void process.stderr.write(`${prefixed(text)}\n`),
+  progress: (text) => void process.stderr.write(`${prefixed(text)}\n`),
   environment: process.env,
 })
 // Exits rather than waits: a connection that will not close must not keep a stopped server alive.

@@ -229,7 +229,8 @@ async function prepare(
   for (const finding of await checkServer(postgres)) {
     // A key that can't be stored would be refused after it was decided: such a database can't keep the promise at all.
     if (finding.setting === 'server_encoding') throw new HoldfastError('incompatible', finding.text)
-    telemetry.log?.('warn', 'postgres_setting', { ...finding })
+    // Who brought a connection has looked at its server already.
+    if (postgres !== options.postgres) telemetry.log?.('warn', 'postgres_setting', { ...finding })
   }
   const { secret } = await readSettings(postgres)
   const [row] = await postgres.query<{ shards: number }>('fixShards', [shards ?? DEFAULT_SHARDS])

@@ -1,4 +1,4 @@
-import type { AuditedRow, AuditedWallet, Remembered, Verified } from '../journal/index.js'
+import type { AuditedRow, AuditedWallet, LoadableState, Remembered, Verified } from '../journal/index.js'
 import type { Difference } from './causes.js'
 import { boundsOf, compareHolds, compareRow } from './laws.js'
 import { Reading, readAll } from './reading.js'
@@ -37,14 +37,22 @@ export class JournalAudit {
     tally.wallets += page.wallets
     for (const { tenant, currency, money } of page.same) tally.book(tenant, currency, money, money)
     const readings = page.others.map((wallet) => new Reading(wallet, wallet.fullAt <= fullBefore))
-    await this.#read(readings)
     const sound: Remembered[] = []
-    for (const reading of readings) {
-      const verified = await this.#settle(reading)
+    for (const judged of await this.#confirm(await this.#judgeAll(readings))) {
+      const verified = await this.#settle(judged)
       if (verified) sound.push(verified)
     }
     await parts.audits.remember(work.shard, sound)
     return page.last
+  }
+
+  async #judgeAll(readings: readonly Reading[]): Promise<Judged[]> {
+    await this.#read(readings)
+    const holding = readings.filter(({ breach, state }) => !breach && state.holds.size > 0)
+    const states =
+      holding.length > 0 ? await this.#run.parts.audits.states(holding.map(({ wallet }) => wallet.ref)) : []
+    const loadable = new Map(states.map((state) => [state.ref, state]))
+    return readings.map((reading) => this.#judge(reading, loadable.get(reading.wallet.ref)))
   }
 
   async #read(readings: readonly Reading[]): Promise<void> {
@@ -57,9 +65,7 @@ export class JournalAudit {
   }
 
   /** Says and does what is to be said and done of one wallet. Returns what may be taken for verified from now on. */
-  async #settle(reading: Reading): Promise<Remembered | null> {
-    let judged = await this.#judge(reading)
-    if (judged.differences.length > 0) judged = await this.#confirm(judged)
+  async #settle(judged: Judged): Promise<Remembered | null> {
     const { wallet, state, moved, full } = judged.reading
     const { row } = wallet
     const { differences } = judged
@@ -68,7 +74,7 @@ export class JournalAudit {
       this.#book(wallet, row, moved)
       return row ? sound : null
     }
-    const late = differences.every(({ cause }) => cause === 'hold_overdue')
+    const late = differences.every(isLate)
     if (!this.#run.mayRepair(differences)) {
       if (!late) this.#run.tainted.add(wallet.ref)
       this.#book(wallet, row, moved)
@@ -90,7 +96,7 @@ export class JournalAudit {
     if (has) this.#run.tally.book(tenant, currency, BigInt(has.available) + BigInt(has.reserved), moved)
   }
 
-  async #judge(reading: Reading): Promise<Judged> {
+  #judge(reading: Reading, loadable: LoadableState | undefined): Judged {
     const { wallet, state, breach } = reading
     const { row, lastSeq, verified } = wallet
     const judged = (...differences: Difference[]): Judged => ({ reading, differences })
@@ -107,17 +113,7 @@ export class JournalAudit {
     if (lastSeq < end) return judged({ cause: 'journal_short', field: 'seq', expected: end, found: lastSeq })
     const differences = compareRow(state, row)
     if (differences.length > 0) return judged(...differences)
-    return judged(...(await this.#compareLoadable(wallet, state)), ...this.#overdue(state))
-  }
-
-  /** Open holds as they would be loaded, by a checkpoint and the bound of the row, against those that the whole journal leads to. */
-  async #compareLoadable({ ref }: AuditedWallet, state: Verified): Promise<Difference[]> {
-    if (state.holds.size === 0) return []
-    const [loadable] = await this.#run.parts.audits.states([ref])
-    // Used meanwhile: then it is another audit's turn.
-    if (loadable?.state.head !== state.head) return []
-    const causes = { missing: 'holds_differ', unknown: 'holds_differ', differs: 'holds_differ' } as const
-    return compareHolds(state.holds, loadable.state.holds, causes)
+    return judged(...compareLoadable(state, loadable), ...this.#overdue(state))
   }
 
   #overdue({ holds }: Verified): Difference[] {
@@ -130,24 +126,29 @@ export class JournalAudit {
       })
   }
 
-  /** Read again from the beginning, beside a row of that moment: what was remembered may be what is wrong. */
-  async #confirm(first: Judged): Promise<Judged> {
-    const { limits } = this.#run
-    const late = first.differences.every(({ cause }) => cause === 'hold_overdue')
-    await this.#run.pause(late ? limits.confirmLateAfterMs : limits.confirmAfterMs)
-    return this.#again(first.reading.wallet)
+  /** What looks wrong is read again from the beginning, beside rows of that moment: what was remembered may be what is wrong. */
+  async #confirm(all: readonly Judged[]): Promise<Judged[]> {
+    const suspects = all.filter(({ differences }) => differences.length > 0)
+    if (suspects.length === 0) return [...all]
+    const { confirmAfterMs, confirmLateAfterMs } = this.#run.limits
+    const late = suspects.some(({ differences }) => differences.every(isLate))
+    await this.#run.pause(late ? confirmLateAfterMs : confirmAfterMs)
+    const again = await this.#again(suspects.map(({ reading }) => reading.wallet.ref))
+    return [...all.filter(({ differences }) => differences.length === 0), ...again]
   }
 
-  async #again({ ref }: AuditedWallet): Promise<Judged> {
+  /** Of wallets in the order of their refs. */
+  async #again(refs: readonly string[]): Promise<Judged[]> {
     const { parts, work } = this.#run
-    const bounds = { overdueBefore: Number.MAX_SAFE_INTEGER, fullBefore: Number.MAX_SAFE_INTEGER }
-    const page = await parts.audits.page(work.shard, before(ref), 1, bounds)
-    const wallet = page.others.find((one) => one.ref === ref)
-    if (!wallet) throw new Error('A wallet that was noted for the auditor is not noted any more')
+    const [first] = refs
+    if (first === undefined) return []
+    const page = await parts.audits.page(work.shard, before(first), refs.length, {
+      overdueBefore: Number.MAX_SAFE_INTEGER,
+      fullBefore: Number.MAX_SAFE_INTEGER,
+      only: refs,
+    })
     this.#clock = Math.min(parts.clock.now(), page.clock)
-    const reading = new Reading(wallet, true)
-    await this.#read([reading])
-    return this.#judge(reading)
+    return this.#judgeAll(page.others.map((wallet) => new Reading(wallet, true)))
   }
 
   /** True: it is as its journal says now. */
@@ -164,9 +165,20 @@ export class JournalAudit {
     for (let left = differences.length; causes.has('hold_overdue') && left > 0; left -= 64) {
       await touch(placeOf(tenant, ref)).catch(() => {})
     }
-    return (await this.#again(wallet)).differences.length === 0
+    return (await this.#again([ref])).every(({ differences: left }) => left.length === 0)
   }
 }
+
+/** Open holds as they would be loaded, by a checkpoint and the bound of the row, against those that the whole journal leads to. */
+function compareLoadable(state: Verified, loadable: LoadableState | undefined): Difference[] {
+  // Used meanwhile: then it is another audit's turn.
+  if (loadable?.state.head !== state.head) return []
+  const causes = { missing: 'holds_differ', unknown: 'holds_differ', differs: 'holds_differ' } as const
+  return compareHolds(state.holds, loadable.state.holds, causes)
+}
+
+/** Only a matter of time, where the others are a matter of what stands there. */
+const isLate = ({ cause }: Difference): boolean => cause === 'hold_overdue'
 
 /** The ref before this one, so that a page behind it begins with it. */
 function before(ref: string): string {

@@ -108,4 +108,6 @@ export interface AuditBounds {
   readonly overdueBefore: number
   /** Whose journal was not read from the beginning since then. */
   readonly fullBefore: number
+  /** Wallets, of those within the page: no others are looked at. */
+  readonly only?: readonly string[]
 }

@@ -45,7 +45,8 @@ export class PostgresAudits implements Audits {
   }
 
   async page(shard: number, after: string, most: number, bounds: AuditBounds): Promise<AuditPage> {
-    const values = [shard, after, most, bounds.overdueBefore, bounds.fullBefore]
+    const { overdueBefore, fullBefore, only } = bounds
+    const values = [shard, after, most, overdueBefore, fullBefore, only ? textArray(only) : null]
     const rows = await this.#postgres.query<PageRow>('auditPage', values)
     const page = rows.find(({ kind }) => kind === 'page')
     return {

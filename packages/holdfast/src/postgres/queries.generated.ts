@@ -35,10 +35,11 @@ RETURNING w.epoch`,
 -- summed up. The others come whole, row and verified state of one moment.
 --
 -- $4 until when the next expiry counts as overdue   $5 a journal that was not read from the beginning since then is to be read so
+-- $6 null, or the only ones that are wanted
 --
 -- \`kind\`: 'page' how many there were, and the last of them · 'same' a sum of those that are as they were · 'other' one that is not
 WITH page AS MATERIALIZED (
-  SELECT * FROM audits WHERE shard = $1 AND wallet > $2 ORDER BY wallet LIMIT $3
+  SELECT * FROM audits WHERE shard = $1 AND wallet > $2 AND ($6::uuid[] IS NULL OR wallet = ANY ($6)) ORDER BY wallet LIMIT $3
 ), compared AS MATERIALIZED (
   SELECT a.wallet, w.tenant, w.currency, w.available + w.reserved AS money, a AS verified, w AS kept,
          (a.head IS NOT NULL AND a.full_at > $5 AND w.seq = a.seq AND w.head = a.head AND w.at = a.at AND w.available = a.available

@@ -132,10 +132,13 @@ async function useEverything(on: StrictRunner): Promise<void> {
     return reply
   }
 
+  expect((await sequencer.inspect([place]))[0]?.why).toBe('missing')
   expect((await sequencer.look(place, 0, 'me', 1_000)).lease).toBe('leased')
   expect((await sequencer.look(place, 0, 'you', 1_000)).lease).toBe('busy')
   await install(epoch, true)
   await decide({ kind: 'credit', key: 'c', amount: 1_000 }, { kind: 'hold', key: 'h', amount: 100, ttlMs: 1_000 })
+  expect((await sequencer.inspect([place]))[0]).toMatchObject({ why: 'trusted', pending: [{ seq: 1 }, { seq: 2 }] })
+  expect((await sequencer.scan(place.agendaKey, '0', 10)).names).toEqual([place.agendaName])
   await decide({ kind: 'capture', key: 'p', hold: 'h', amount: 10 }, { kind: 'credit', key: 'c', amount: 1_000 })
   const facts = { epoch, seq: 3, refunded: 0, holdClosed: false, hold: { charged: 0, refunded: 0 } }
   await decide({ kind: 'refund', key: 'r', of: 3, charge: 10, amount: 1, facts })

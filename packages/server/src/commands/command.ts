@@ -15,6 +15,8 @@ export interface Terminal {
   print(text: string): void
   /** Standard error: why it did not. */
   complain(text: string): void
+  /** Standard error: how far it has come. */
+  progress(text: string): void
   environment: NodeJS.ProcessEnv
 }
 
@@ -38,7 +40,13 @@ export function defineCommand(
   for (const option of options) command.addOption(flagOf(option, name))
   return command.action(async () => {
     const given = command.opts() as Record<string, string | boolean | undefined>
-    const flags: Flags = Object.fromEntries(command.options.map((flag) => [flag.name(), given[flag.attributeName()]]))
+    const flags: Flags = Object.fromEntries(
+      command.options.map((flag) => {
+        const value = given[flag.attributeName()]
+        // Commander turns `--no-repair` into a `repair` that is false.
+        return [flag.name(), flag.negate ? value === false || undefined : value]
+      }),
+    )
     done(await run(readConfig(name, flags, terminal.environment), terminal))
   })
 }

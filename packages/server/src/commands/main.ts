@@ -10,11 +10,25 @@ import { defineCommand, EXIT, type Run, type Terminal } from './command.js'
 const dev: Run = async (...given) => (await import('./dev.js')).dev(...given)
 const serve: Run = async (...given) => (await import('./serve.js')).serve(...given)
 const migrate: Run = async (...given) => (await import('./migrate.js')).migrate(...given)
+const audit: Run = async (...given) => (await import('./audit.js')).audit(...given)
+const rebuild: Run = async (...given) => (await import('./rebuild.js')).rebuild(...given)
 
 const COMMANDS = [
   { name: 'dev', description: 'the server with a private Redis and Postgres, all on this machine', run: dev },
   { name: 'serve', description: 'the server, on the Redis and Postgres that it is given', run: serve },
   { name: 'migrate', description: 'bring the database to the version of this Holdfast', run: migrate },
+  {
+    name: 'audit',
+    description: 'compare Redis and the journals with each other and with the laws they obey',
+    run: audit,
+  },
+  {
+    name: 'rebuild',
+    description:
+      'fill Redis from Postgres, beside live traffic: the wallets with open holds and those that were used lately, or all. ' +
+      'Never needed for correctness: a wallet is loaded when somebody uses it',
+    run: rebuild,
+  },
 ] as const
 
 const EXIT_CODES = `

@@ -2,7 +2,7 @@
  * The one table of what can be configured: flag, environment variable, default, what is allowed. Parsing, `--help` and
  * `docs/reference/configuration.md` come from here. A flag wins over the environment, the environment over the default.
  */
-export type CommandName = 'dev' | 'serve' | 'migrate'
+export type CommandName = 'dev' | 'serve' | 'migrate' | 'audit' | 'rebuild'
 
 export interface Option<T> {
   /** On the command line, without the dashes. */
@@ -17,6 +17,8 @@ export interface Option<T> {
   defaultOf?: Partial<Record<CommandName, T>>
   /** The commands that don't start without it. */
   required?: readonly CommandName[]
+  /** The option that must be given where this one is. */
+  needs?: string
   /** Completes "expected …". */
   expected: string
   /** Its value holds a password: it is never repeated in a message. */
@@ -56,7 +58,11 @@ const nonEmpty = (text: string): string | undefined => (text.length > 0 ? text :
 const option = <T>(definition: Option<T>): Option<T> => definition
 
 const SERVERS = ['dev', 'serve'] as const
-const ALL = ['dev', 'serve', 'migrate'] as const
+const ALL = ['dev', 'serve', 'migrate', 'audit', 'rebuild'] as const
+/** At work on both servers for a while, and then done. */
+const TOOLS = ['audit', 'rebuild'] as const
+
+const SHARDS_MAX = 16_384
 
 export const OPTIONS = {
   port: option({
@@ -84,8 +90,8 @@ export const OPTIONS = {
     variable: 'REDIS_URL',
     hint: 'url',
     text: 'The Redis to use: one server; with redis+sentinel:// the master of that name, by its sentinels; with redis+cluster:// a Cluster, by some of its nodes. rediss for TLS. Where the sentinels have a password of their own, ?sentinelPassword= names it. Better in the environment when it holds a password: flags can be seen by others',
-    commands: SERVERS,
-    required: ['serve'],
+    commands: [...SERVERS, ...TOOLS],
+    required: ['serve', ...TOOLS],
     secret: true,
     expected:
       'a URL such as redis://127.0.0.1:6379, rediss://user:password@host:6379/0, redis+sentinel://host:26379,host:26379/master or redis+cluster://host:6379,host:6379',
@@ -97,7 +103,7 @@ export const OPTIONS = {
     hint: 'url',
     text: 'The Postgres to use. Better in the environment when it holds a password: flags can be seen by others',
     commands: ALL,
-    required: ['serve', 'migrate'],
+    required: ['serve', 'migrate', ...TOOLS],
     secret: true,
     expected: 'a URL such as postgres://user:password@127.0.0.1:5432/database',
     parse: url('postgres:', 'postgresql:'),
@@ -150,6 +156,97 @@ export const OPTIONS = {
     default: 10,
     expected: 'a whole number from 1 to 1000',
     parse: integer(1, 1000),
+  }),
+  auditIntervalMs: option({
+    flag: 'audit-interval-ms',
+    variable: 'HOLDFAST_AUDIT_INTERVAL_MS',
+    hint: 'ms',
+    text: 'How often each shard is audited, by whichever process. 0: not in the background',
+    commands: SERVERS,
+    default: 300_000,
+    expected: 'milliseconds from 1000 to 604800000, or 0',
+    parse: (text) => (text === '0' ? 0 : integer(1_000, 604_800_000)(text)),
+  }),
+  auditRepair: option({
+    flag: 'audit-repair',
+    variable: 'HOLDFAST_AUDIT_REPAIR',
+    hint: 'boolean',
+    text: 'Whether an audit in the background puts right what the journal decides, or only tells of it',
+    commands: SERVERS,
+    default: true,
+    expected: 'true or false',
+    parse: boolean,
+  }),
+  auditWebhookUrl: option<string>({
+    flag: 'audit-webhook-url',
+    variable: 'HOLDFAST_AUDIT_WEBHOOK_URL',
+    hint: 'url',
+    text: 'Who is told of what audits in the background find, by POST',
+    commands: SERVERS,
+    needs: 'auditWebhookSecret',
+    secret: true,
+    expected: 'a URL such as https://alerts.example.com/holdfast',
+    parse: url('http:', 'https:'),
+  }),
+  auditWebhookSecret: option<string>({
+    flag: 'audit-webhook-secret',
+    variable: 'HOLDFAST_AUDIT_WEBHOOK_SECRET',
+    hint: 'secret',
+    text: 'Signs what the webhook is told. Better in the environment: flags can be seen by others',
+    commands: SERVERS,
+    needs: 'auditWebhookUrl',
+    secret: true,
+    expected: 'at least 16 characters',
+    parse: (text) => (text.length >= 16 ? text : undefined),
+  }),
+  shard: option<number>({
+    flag: 'shard',
+    hint: 'number',
+    text: 'Only this shard',
+    commands: TOOLS,
+    expected: `a shard, from 0 to ${SHARDS_MAX - 1}`,
+    parse: integer(0, SHARDS_MAX - 1),
+  }),
+  noRepair: option({
+    flag: 'no-repair',
+    text: 'Only tell what is found. Without it what the journal decides is put right',
+    commands: ['audit'],
+    default: false,
+    expected: 'no value',
+    parse: boolean,
+  }),
+  full: option({
+    flag: 'full',
+    text: 'Read every journal from the beginning, also what was verified before',
+    commands: ['audit'],
+    default: false,
+    expected: 'no value',
+    parse: boolean,
+  }),
+  usedWithinMs: option({
+    flag: 'used-within-ms',
+    hint: 'ms',
+    text: 'Which wallets: those that were used within this time, and all with open holds',
+    commands: ['rebuild'],
+    default: 3_600_000,
+    expected: 'milliseconds from 0 to 34560000000',
+    parse: integer(0, 34_560_000_000),
+  }),
+  all: option({
+    flag: 'all',
+    text: 'Which wallets: every one. Those that nobody uses leave Redis again after ten minutes',
+    commands: ['rebuild'],
+    default: false,
+    expected: 'no value',
+    parse: boolean,
+  }),
+  force: option({
+    flag: 'force',
+    text: 'Also wallets that Redis has. Without it those are left as they are',
+    commands: ['rebuild'],
+    default: false,
+    expected: 'no value',
+    parse: boolean,
   }),
   healthTimeoutMs: option({
     flag: 'health-timeout-ms',

@@ -36,6 +36,12 @@ export function readConfig(command: CommandName, flags: Flags, environment: Node
     const got = option.secret ? 'something else' : JSON.stringify(given.text)
     mistakes.push(`${given.name}: expected ${option.expected}, got ${got}`)
   }
+  for (const [name, option] of optionsOf(command)) {
+    const needed = option.needs as OptionName | undefined
+    if (needed === undefined || values[name] === undefined || values[needed] !== undefined) continue
+    const { expected } = OPTIONS[needed]
+    mistakes.push(`${names[needed]}: expected ${expected}, because ${names[name]} is given, got nothing`)
+  }
   if (mistakes.length > 0) throw new ConfigError(mistakes.join('\n'))
   return { config: values as Config, nameOf: (name) => names[name] ?? name }
 }

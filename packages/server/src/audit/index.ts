@@ -1,0 +1,1 @@
+export { FindingsWebhook } from './webhook.js'
