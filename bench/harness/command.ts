@@ -3,6 +3,7 @@ import { dirname, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { ServicesError } from '@holdfast/services'
 import { runAppend } from '../append/suite.js'
+import { runAudit } from '../audit/suite.js'
 import { runFallback } from '../fallback/suite.js'
 import { runWallets } from '../wallets/suite.js'
 import { BenchError } from './error.js'
@@ -29,7 +30,12 @@ export interface Run {
 
 export type Suite = (run: Run) => Promise<Report>
 
-const SUITES: Readonly<Record<string, Suite>> = { append: runAppend, fallback: runFallback, wallets: runWallets }
+const SUITES: Readonly<Record<string, Suite>> = {
+  append: runAppend,
+  audit: runAudit,
+  fallback: runFallback,
+  wallets: runWallets,
+}
 
 const USAGE = `npm run bench -- [suite…] [--quick] [--json FILE]
 

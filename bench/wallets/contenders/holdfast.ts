@@ -1,4 +1,4 @@
-import { Holdfast, HoldfastError } from 'holdfast'
+import { type ConnectOptions, Holdfast, HoldfastError } from 'holdfast'
 import { Redis } from 'ioredis'
 import type { Wallet } from '../../../packages/holdfast/src/api/wallet.js'
 import {
@@ -26,11 +26,13 @@ const NO_REDIS = 'redis://127.0.0.1:1'
 export class HoldfastContender implements Contender {
   readonly #place: Place
   readonly #durability: 'ledger' | 'memory'
+  readonly #tuned: Partial<ConnectOptions>
   #holdfast: Holdfast | undefined
 
-  constructor(place: Place, durability: 'ledger' | 'memory') {
+  constructor(place: Place, durability: 'ledger' | 'memory', tuned: Partial<ConnectOptions> = {}) {
     this.#place = place
     this.#durability = durability
+    this.#tuned = tuned
   }
 
   wallet(number: number): Wallet {
@@ -43,6 +45,7 @@ export class HoldfastContender implements Contender {
       redis: redisUrl,
       postgres: databaseUrl,
       durability: this.#durability,
+      ...this.#tuned,
     })
   }
 

@@ -1,0 +1,18 @@
+import type { Size } from '../harness/command.js'
+
+export interface Plan {
+  /** Cold ones, in Postgres alone, with an entry each. */
+  readonly wallets: number
+  /** Those that callers use, beside them. */
+  readonly hotWallets: number
+  readonly callers: number
+  readonly rounds: number
+  readonly warmUpMs: number
+  readonly measureMs: number
+}
+
+export const PLANS: Readonly<Record<Size, Plan>> = {
+  full: { wallets: 1_000_000, hotWallets: 1_000, callers: 128, rounds: 5, warmUpMs: 1_000, measureMs: 8_000 },
+  quick: { wallets: 100_000, hotWallets: 1_000, callers: 128, rounds: 3, warmUpMs: 500, measureMs: 3_000 },
+  smoke: { wallets: 500, hotWallets: 10, callers: 8, rounds: 1, warmUpMs: 50, measureMs: 300 },
+}

@@ -1,0 +1,72 @@
+import { createHash } from 'node:crypto'
+import type pg from 'pg'
+import { command, decide, genesisHash, type WalletState } from '../../packages/holdfast/src/machine/index.js'
+
+const BATCH = 5_000
+const AMOUNT = 1_000
+
+/** Puts wallets into Postgres past the product, as it would have left them: opened, credited once, and used by nobody since. */
+export async function seedWallets(client: pg.Client, wallets: number): Promise<void> {
+  await client.query("SET search_path = 'holdfast'; SET synchronous_commit = off")
+  for (let from = 0; from < wallets; from += BATCH) {
+    const batch = Array.from({ length: Math.min(BATCH, wallets - from) }, (_, n) => walletOf(from + n))
+    const column = (read: (wallet: (typeof batch)[0]) => string | number) => batch.map(read)
+    await client.query(
+      `INSERT INTO wallets (ref, tenant, id, currency, opened_at, initial_limit, genesis, epoch, owner, seq, head, at, available, reserved,
+                            credit_limit, status, due, since)
+       SELECT ref, 'cold', id, 'usd', at, 0, genesis, timeline_epoch() + 1, 'postgres', 1, hash, at, ${AMOUNT}, 0, 0, 'active', 0, 0
+       FROM unnest($1::uuid[], $2::text[], $3::bytea[], $4::bytea[], $5::bigint[]) AS w(ref, id, genesis, hash, at)`,
+      [
+        column(({ ref }) => ref),
+        column(({ id }) => id),
+        column(({ genesis }) => `\\x${genesis}`),
+        column(({ entry }) => `\\x${entry.hash}`),
+        column(({ entry }) => entry.at),
+      ],
+    )
+    await client.query(
+      `INSERT INTO entries (wallet, seq, epoch, at, amount, available_delta, reserved_delta, available, reserved, kind, hash, key, counter, params)
+       SELECT ref, 1, $4, at, ${AMOUNT}, ${AMOUNT}, 0, ${AMOUNT}, 0, 'credit', hash, 'seed', $5, $6
+       FROM unnest($1::uuid[], $2::bytea[], $3::bigint[]) AS e(ref, hash, at)`,
+      [
+        column(({ ref }) => ref),
+        column(({ entry }) => `\\x${entry.hash}`),
+        column(({ entry }) => entry.at),
+        EPOCH,
+        batch[0]?.entry.counter,
+        batch[0]?.entry.params,
+      ],
+    )
+    await client.query(
+      'INSERT INTO audits (shard, wallet) SELECT shard_of(ref, shards), ref FROM unnest($1::uuid[]) AS ref, settings',
+      [column(({ ref }) => ref)],
+    )
+  }
+  await client.query('ANALYZE wallets, entries, audits')
+}
+
+const EPOCH = 1_000_000_001
+
+function walletOf(n: number) {
+  const ref = createHash('md5').update(`cold ${n}`).digest('hex')
+  const genesis = genesisHash(ref, 'usd')
+  const state: WalletState = {
+    epoch: EPOCH,
+    seq: 0,
+    head: genesis,
+    at: 1_700_000_000_000 + n,
+    available: 0,
+    reserved: 0,
+    creditLimit: 0,
+    status: 'active',
+    due: 0,
+    since: 0,
+    holds: new Map(),
+    base: 0,
+    refundedByEntry: new Map(),
+    closedHolds: new Map(),
+  }
+  const [entry] = decide(state, command({ kind: 'credit', key: 'seed', amount: AMOUNT }), 0).entries
+  if (!entry) throw new Error('A credit was refused')
+  return { ref, id: `cold-${n}`, genesis, entry }
+}

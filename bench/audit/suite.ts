@@ -1,0 +1,186 @@
+/** What audits cost: by themselves, and those who use the servers meanwhile. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { type AuditReport, Holdfast } from 'holdfast'
+import pg from 'pg'
+import type { Suite } from '../harness/command.js'
+import type { Place } from '../harness/contender.js'
+import { treeCpuMs } from '../harness/cpu.js'
+import { Latencies } from '../harness/latency.js'
+import { describeMachine, type Machine } from '../harness/machine.js'
+import { Servers } from '../harness/servers.js'
+import { type Measured, measured, ratio } from '../harness/statistics.js'
+import { WorkerProcess } from '../harness/worker-process.js'
+import { PLANS, type Plan } from './plan.js'
+import { render } from './render.js'
+import { seedWallets } from './seed.js'
+
+/** One audit of everything with nobody else there. */
+export interface Alone {
+  readonly wallets: number
+  readonly entries: number
+  readonly seconds: number
+  /** Processor time a wallet. */
+  readonly cpuUs: { readonly node: number; readonly redis: number; readonly postgres: number }
+  readonly found: number
+}
+
+/** How audits go on beside the callers: not at all, every five minutes as by default, or without a pause between two. */
+export type Company = 'none' | 'usual' | 'constant'
+
+export interface Beside {
+  readonly company: Company
+  readonly pairsPerSecond: Measured
+  readonly p99Ms: Measured
+  /** To the same round without audits. */
+  readonly ratio: Measured
+  /** Wallets that were audited meanwhile, a second. */
+  readonly auditedPerSecond: Measured
+  readonly found: number
+}
+
+export interface AuditData {
+  readonly suite: 'audit'
+  readonly commandLine: string
+  readonly machine: Machine
+  readonly plan: Plan
+  readonly seedSeconds: number
+  readonly first: Alone
+  readonly second: Alone
+  readonly beside: readonly Beside[]
+}
+
+const EVERY_MS = { usual: 300_000, constant: 1 }
+const COMPANIES: readonly Company[] = ['none', 'usual', 'constant']
+
+export const runAudit: Suite = async ({ size, commandLine, profileFolder, say }) => {
+  const plan = PLANS[size]
+  say('audit: starting Redis and Postgres')
+  const servers = await Servers.start()
+  const worker = new WorkerProcess('callers', profileFolder)
+  try {
+    const place = await servers.allot('audit')
+    await worker.ask('open', { contender: 'unaudited', place })
+    await worker.ask('seed', { wallets: plan.hotWallets })
+    const client = new pg.Client(place.databaseUrl)
+    await client.connect()
+    say(`audit: seeding ${plan.wallets} wallets`)
+    const from = performance.now()
+    await seedWallets(client, plan.wallets)
+    const seedSeconds = (performance.now() - from) / 1_000
+    const first = await auditAlone(place, servers)
+    say(`audit: all of them read in ${first.seconds.toFixed(1)} s`)
+    const second = await auditAlone(place, servers)
+    say(`audit: and compared again in ${second.seconds.toFixed(1)} s`)
+    const beside = await measureBeside({ plan, place, worker, client, say })
+    await client.end()
+    const data: AuditData = {
+      suite: 'audit',
+      commandLine,
+      machine: describeMachine(),
+      plan,
+      seedSeconds,
+      first,
+      second,
+      beside,
+    }
+    return { suite: 'audit', failures: failuresOf(data), markdown: render(data), plots: new Map(), data }
+  } finally {
+    await worker.stop()
+    await servers.stop()
+  }
+}
+
+async function auditAlone({ redisUrl, databaseUrl }: Place, servers: Servers): Promise<Alone> {
+  const hf = await Holdfast.connect({ redis: redisUrl, postgres: databaseUrl, audit: false })
+  try {
+    const meter = () => ({
+      node: process.cpuUsage().user + process.cpuUsage().system,
+      redis: treeCpuMs(servers.redisPid) * 1_000,
+      postgres: treeCpuMs(servers.postgresPid) * 1_000,
+    })
+    const before = meter()
+    const { wallets, entries, durationMs, counts } = await hf.audit()
+    const after = meter()
+    const cpuUs = {
+      node: (after.node - before.node) / wallets,
+      redis: (after.redis - before.redis) / wallets,
+      postgres: (after.postgres - before.postgres) / wallets,
+    }
+    return { wallets, entries, seconds: durationMs / 1_000, cpuUs, found: counts.found }
+  } finally {
+    await hf.close()
+  }
+}
+
+interface Track {
+  readonly plan: Plan
+  readonly place: Place
+  readonly worker: WorkerProcess
+  readonly client: pg.Client
+  say(line: string): void
+}
+
+/** Round by round through all of them: what disturbs one disturbs all alike. */
+async function measureBeside(track: Track): Promise<Beside[]> {
+  const { plan, say } = track
+  const turns = new Map(COMPANIES.map((company) => [company, [] as Awaited<ReturnType<typeof runTurn>>[]]))
+  for (let round = 1; round <= plan.rounds; round += 1) {
+    for (const [company, rounds] of turns) rounds.push(await runTurn(track, company, round))
+    say(`audit: round ${round} of ${plan.rounds}`)
+  }
+  const of = (company: Company) => measured((turns.get(company) ?? []).map(({ pairsPerSecond }) => pairsPerSecond))
+  return [...turns].map(([company, rounds]) => ({
+    company,
+    pairsPerSecond: of(company),
+    p99Ms: measured(rounds.map(({ p99Ms }) => p99Ms)),
+    ratio: ratio(of(company), of('none')),
+    auditedPerSecond: measured(rounds.map(({ auditedPerSecond }) => auditedPerSecond)),
+    found: rounds.reduce((sum, { found }) => sum + found, 0),
+  }))
+}
+
+async function runTurn({ plan, place, worker, client }: Track, company: Company, round: number) {
+  const reports: AuditReport[] = []
+  // As it is after a while: the shards have been audited at different times.
+  await client.query('UPDATE audit_shards SET audited_at = clock_ms() - floor(random() * 300000)::bigint')
+  const hf = await Holdfast.connect({
+    redis: place.redisUrl,
+    postgres: place.databaseUrl,
+    audit: company !== 'none' && { every: EVERY_MS[company], onReport: (report) => void reports.push(report) },
+  })
+  try {
+    const from = performance.now()
+    const { callers, hotWallets, warmUpMs, measureMs } = plan
+    const turn = { callers, first: 0, wallets: hotWallets, warmUpMs, measureMs, name: `${company}-${round}` }
+    const result = await worker.ask('run', turn)
+    const seconds = (performance.now() - from) / 1_000
+    // Until what was begun is done, so that the next turn has nobody in it.
+    if (company !== 'none') await sleep(100)
+    return {
+      pairsPerSecond: ((result.measuredOperations / 2) * 1_000) / result.measuredMs,
+      p99Ms: new Latencies(result.latencyCounts).percentile(99),
+      auditedPerSecond: reports.reduce((sum, { wallets }) => sum + wallets, 0) / seconds,
+      found: reports.reduce((sum, { counts }) => sum + counts.found, 0),
+    }
+  } finally {
+    await hf.close()
+  }
+}
+
+/** An audit that looks at nothing is quick, and one that finds what is not there is wrong. */
+export function failuresOf({
+  plan,
+  first,
+  second,
+  beside,
+}: Pick<AuditData, 'plan' | 'first' | 'second' | 'beside'>): string[] {
+  const failures: string[] = []
+  const all = plan.wallets + plan.hotWallets
+  for (const { wallets } of [first, second]) {
+    if (wallets !== all) failures.push(`audit: expected ${all} wallets to be audited, got ${wallets}`)
+  }
+  if (first.entries < all) failures.push(`audit: expected at least ${all} entries to be read, got ${first.entries}`)
+  const found = first.found + second.found + beside.reduce((sum, one) => sum + one.found, 0)
+  if (found > 0) failures.push(`audit: expected no findings, got ${found}`)
+  return failures
+}
