@@ -34,6 +34,10 @@ const OWN_ENTRIES_ONLY = [
 
 const NO_INCARNATION = [{ file: LUA, find: 'if w.life ~= life then', replace: 'if false then' }]
 
+const AUDIT = 'packages/holdfast/src/audit'
+/** A second look hides most of what a wrong comparison makes up. */
+const LOOK_ONCE = [{ file: `${AUDIT}/hot-audit.ts`, find: 'const LOOKS = 3', replace: 'const LOOKS = 1' }]
+
 const NO_RECALL = [{ file: LUA, find: 'local answer, entry = recall(w, c)', replace: 'local answer, entry' }]
 
 /** Changes that cost time and nothing else: the protocol must hold without them. */
@@ -51,6 +55,7 @@ export const HARMLESS: readonly Pick<Mutant, 'rule' | 'patches'>[] = [
     rule: 'many refunds are noted before they are swept away',
     patches: [{ file: LUA, find: 'local REFUNDS_MAX = 64', replace: 'local REFUNDS_MAX = 1' }],
   },
+  { rule: 'an audit looks again before it calls something wrong', patches: LOOK_ONCE },
 ]
 
 export const MUTANTS: readonly Mutant[] = [
@@ -465,5 +470,25 @@ export const MUTANTS: readonly Mutant[] = [
       },
     ],
     within: 100,
+  },
+  {
+    rule: 'an audit knows what came between its two looks',
+    without:
+      'what was appended after the journal was read, and before Redis was, passes for something that Postgres has lost',
+    patches: [
+      {
+        file: `${AUDIT}/hot.ts`,
+        find: "if (core.acked > state.seq && between === null) return { type: 'wanting', after: state.seq, upTo: core.acked }",
+        replace: '',
+      },
+      ...LOOK_ONCE,
+    ],
+    within: 30,
+  },
+  {
+    rule: 'an audit takes a state that was loaded meanwhile for what it is',
+    without: 'an epoch that was raised between its two looks passes for one that Postgres has lost',
+    patches: [{ file: `${AUDIT}/hot-audit.ts`, find: 'if (expected >= found) continue', replace: '' }, ...LOOK_ONCE],
+    within: 60,
   },
 ]

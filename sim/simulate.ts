@@ -1,6 +1,7 @@
 import type { Snapshot } from '../packages/holdfast/src/journal/index.js'
 import { command, decide, MAX_AMOUNT } from '../packages/holdfast/src/machine/index.js'
 import type { Telemetry } from '../packages/holdfast/src/telemetry/index.js'
+import { Onlooker } from './audits.js'
 import { check } from './checker.js'
 import { Clients } from './clients.js'
 import type { SimDatabase } from './database.js'
@@ -85,6 +86,9 @@ export async function simulate(seed: number, machines: Machines, traced = false)
   })
   const done = (): boolean => clients.done && openings.done && transferers.done
 
+  const onlooker = new Onlooker(world, servers, seed, (own) => own.pick([servers.master, own.pick(processes).redis]))
+  onlooker.start()
+
   await world.run(started + FAULTY_MS, done)
   faults.heal()
   world.tell(() => 'all is well again')
@@ -96,6 +100,11 @@ export async function simulate(seed: number, machines: Machines, traced = false)
   await rest(world, servers)
   for (const id of ids) await closingCredit(world, processes, id, problems)
   await rest(world, servers)
+
+  await onlooker.conclude()
+  problems.push(...onlooker.problems)
+  note('audits', onlooker.audits)
+  note('audited_hot', onlooker.hot)
 
   for (const { heard, command: asked } of clients.history) {
     note(`heard_${heard.type}`, 1)

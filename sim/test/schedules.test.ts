@@ -64,6 +64,8 @@ const MUST_HAPPEN = [
   'transfer_undone',
   'transfer_dropped',
   'transfer_voided',
+  'audits',
+  'audited_hot',
 ]
 
 let build: Build
