@@ -93,7 +93,7 @@ export class Onlooker {
     for (let shard = 0; shard < SHARDS; shard += 1) {
       try {
         const { signal } = new AbortController()
-        const tally = await auditor.audit({ shard, repair: false, full, share: 1, signal })
+        const tally = await auditor.audit({ shard, repair: false, full, ends: true, share: 1, signal })
         this.audits += 1
         this.hot += tally.hot
         for (const finding of tally.findings) this.#judge(finding)

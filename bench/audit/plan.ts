@@ -18,9 +18,9 @@ export const PLANS: Readonly<Record<Size, Plan>> = {
     fresh: 100_000,
     hotWallets: 1_000,
     callers: 128,
-    rounds: 5,
-    warmUpMs: 500,
-    measureMs: 5_000,
+    rounds: 9,
+    warmUpMs: 300,
+    measureMs: 2_500,
   },
   quick: {
     wallets: 100_000,

@@ -65,6 +65,7 @@ async function auditOne(
       shard,
       repair,
       full,
+      ends: true,
       share,
       signal,
       onProgress: ({ wallets, found }) =>

@@ -31,6 +31,7 @@ export class JournalAudit {
     const page = await parts.audits.page(work.shard, after, limits.pageMax, {
       overdueBefore: Math.floor(now - limits.overdueAfterMs),
       fullBefore,
+      ends: work.ends,
     })
     // Of two clocks the one that is behind: by the other nothing may have run out yet.
     this.#clock = Math.min(now, page.clock)
@@ -145,6 +146,7 @@ export class JournalAudit {
     const page = await parts.audits.page(work.shard, before(first), refs.length, {
       overdueBefore: Number.MAX_SAFE_INTEGER,
       fullBefore: Number.MAX_SAFE_INTEGER,
+      ends: true,
       only: refs,
     })
     this.#clock = Math.min(parts.clock.now(), page.clock)

@@ -8,6 +8,8 @@ export interface ShardAudit {
   readonly repair: boolean
   /** Reads every journal from the beginning. */
   readonly full: boolean
+  /** Looks whether journals go on behind their rows, also where nothing has changed: that nobody appends so, and it costs as much again. */
+  readonly ends: boolean
   /** The part of the time that it works; for the rest it leaves Redis and Postgres to others. 0 to 1. */
   readonly share: number
   readonly signal: AbortSignal

@@ -90,7 +90,7 @@ export class AuditSchedule {
   async #audit(shard: number, signal: AbortSignal): Promise<AuditReport> {
     const { auditor, clock, repair } = this.#parts
     const from = clock.now()
-    const tally = await auditor.audit({ shard, repair, full: false, share: BACKGROUND_SHARE, signal })
+    const tally = await auditor.audit({ shard, repair, full: false, ends: false, share: BACKGROUND_SHARE, signal })
     return reportOf(new Map([[shard, tally]]), [], clock.now() - from)
   }
 }

@@ -108,6 +108,8 @@ export interface AuditBounds {
   readonly overdueBefore: number
   /** Whose journal was not read from the beginning since then. */
   readonly fullBefore: number
+  /** Also of wallets that are as they were: whether the journal goes on behind its row. */
+  readonly ends: boolean
   /** Wallets, of those within the page: no others are looked at. */
   readonly only?: readonly string[]
 }

@@ -1,7 +1,7 @@
 export * from './audits.js'
 export { type HoldReading, type HoldStatus, holdAfter } from './hold-reading.js'
 export { type Begun, type Intent, type Intents, type OpenIntent, PostgresIntents } from './intents.js'
-export { dueOf, PostgresAudits } from './postgres-audits.js'
+export { PostgresAudits } from './postgres-audits.js'
 export { PostgresJournal } from './postgres-journal.js'
 export { type BalanceReading, type FoundHold, JournalReader, type MadeHold, type WalletHead } from './reader.js'
 export { type Cut, cutRuns, deadlineOf, halve, limitAfter, type Run, statusAfter } from './runs.js'

@@ -45,8 +45,8 @@ export class PostgresAudits implements Audits {
   }
 
   async page(shard: number, after: string, most: number, bounds: AuditBounds): Promise<AuditPage> {
-    const { overdueBefore, fullBefore, only } = bounds
-    const values = [shard, after, most, overdueBefore, fullBefore, only ? textArray(only) : null]
+    const { overdueBefore, fullBefore, only, ends } = bounds
+    const values = [shard, after, most, overdueBefore, fullBefore, only ? textArray(only) : null, ends]
     const rows = await this.#postgres.query<PageRow>('auditPage', values)
     const page = rows.find(({ kind }) => kind === 'page')
     return {
@@ -184,7 +184,7 @@ export class PostgresAudits implements Audits {
 }
 
 /** When the next hold runs out; 0: none is open. */
-export function dueOf({ holds }: { readonly holds: ReadonlyMap<string, { readonly expiresAt: number }> }): number {
+function dueOf({ holds }: { readonly holds: ReadonlyMap<string, { readonly expiresAt: number }> }): number {
   let due = 0
   for (const { expiresAt } of holds.values()) if (due === 0 || expiresAt < due) due = expiresAt
   return due

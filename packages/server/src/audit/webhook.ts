@@ -3,7 +3,7 @@ import type { AuditReport, Finding } from 'holdfast'
 import type { ServerTelemetry } from '../metrics/index.js'
 
 /** The body is signed together with the time, so that nobody can send it again later as if it were news. */
-export const SIGNATURE_HEADER = 'holdfast-signature'
+const SIGNATURE_HEADER = 'holdfast-signature'
 
 /** What stays is found by every audit. It is told once, and again after this. */
 const REPEAT_MS = 60 * 60 * 1_000
