@@ -1,4 +1,5 @@
 import { HoldfastError } from '../errors/index.js'
+import { hashEntry } from '../machine/index.js'
 import type { Look } from '../sequencer/index.js'
 import type { Attempt } from './attempt.js'
 import { jitteredMs, sleep } from './clock.js'
@@ -136,7 +137,10 @@ export class Loader {
   }
 
   /** A raise discards what is pending. What still fits goes into the journal first; Redis is told which keys are there. */
-  async #savePending(lane: Lane, { pending }: Look): Promise<string[]> {
+  async #savePending(lane: Lane, look: Look): Promise<string[]> {
+    // Somebody may have damaged what is loaded anew: what is not what its hash is of must not get into the journal from here.
+    const damaged = look.pending.findIndex(({ entry }) => hashEntry(entry) !== entry.hash)
+    const pending = damaged < 0 ? look.pending : look.pending.slice(0, damaged)
     if (pending.length === 0) return []
     const { ref } = lane.place
     const filed = pending.map(({ entry }) => ({ ref, entry, deadline: 0 }))

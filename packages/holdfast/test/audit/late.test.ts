@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Holdfast } from '../../src/index.js'
-import { type Grounds, grounds, refOf } from './support/drift.js'
+import { type Grounds, grounds, keyOf, refOf } from './support/drift.js'
 
 /** What is not wrong, but late: nobody has brought it to its end. And what only a person can bring there. */
 const HOUR = 3_600_000
@@ -40,6 +40,31 @@ it('brings an entry into the journal that its process did not', async () => {
   expect(findings[0]?.found).toBeGreaterThan(50)
   expect(await hf.wallet('w').get()).toMatchObject({ available: 105, seq: 2 })
   expect((await hf.audit()).findings).toEqual([])
+})
+
+it('drops an entry that is not what its hash is of, before it gets into the journal', async () => {
+  await hf.wallet('w').credit(5, { key: 'b' })
+  await forget(1)
+  const key = await keyOf(on, 'w')
+  const entry = (await on.redis.hgetBuffer(key, 'e:2')) as Buffer
+  const at = entry.indexOf('credit 5')
+  entry.write('credit 9', at)
+  await on.redis.hset(key, 'e:2', entry)
+  const { findings } = await hf.audit()
+  expect(findings).toMatchObject([{ cause: 'hot_entry_damaged', seq: 2, action: 'repaired' }])
+  expect(findings[0]?.expected).not.toBe(findings[0]?.found)
+  expect(await hf.wallet('w').get({ pending: true })).toMatchObject({ available: 100, seq: 1 })
+  expect((await hf.audit({ full: true })).findings).toEqual([])
+  await hf.wallet('w').credit(5, { key: 'b' })
+})
+
+it('notices an entry that is missing among those that wait', async () => {
+  await hf.wallet('w').credit(5, { key: 'b' })
+  await forget(1)
+  await on.redis.hdel(await keyOf(on, 'w'), 'e:2')
+  const { findings } = await hf.audit()
+  expect(findings).toMatchObject([{ cause: 'hot_entry_damaged', seq: 2, expected: 2, found: 1, action: 'repaired' }])
+  expect(await hf.wallet('w').get({ pending: true })).toMatchObject({ available: 100, seq: 1 })
 })
 
 it('leaves alone what is pending and not old', async () => {
