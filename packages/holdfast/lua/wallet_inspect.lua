@@ -9,14 +9,14 @@
 -- @resend safe
 -- @batch 64
 -- @readonly
+-- @include wallet/server
 -- @include wallet/entry
 -- @include wallet/state
 -- @include wallet/recent
 
 local PENDING_MAX = 4096
 local life = incarnation()
-local time = redis.call('TIME')
-local reply = { digits(tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)) }
+local reply = { digits(server_clock()) }
 
 local function inspect(key)
   local w, core = read_core(key)

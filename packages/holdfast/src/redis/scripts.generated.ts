@@ -936,13 +936,23 @@ return table.concat(reply)
 
 export const walletInspect: Script = {
   name: 'wallet_inspect',
-  sha1: 'aa9da411a53766fe4bfe91e4c5b2cd622cfc3388',
+  sha1: '9412d2498d75bc8935978c1e94d73ce80d40cef6',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
   batchArg: 1,
   readonly: true,
-  source: `local pack = struct.pack
+  source: `local function incarnation()
+local info = redis.call('INFO', 'server', 'replication')
+local run = string.find(info, 'run_id:', 1, true)
+local replication = string.find(info, 'master_replid:', 1, true)
+return string.sub(info, run + 7, run + 22) .. string.sub(info, replication + 14, replication + 29)
+end
+local function server_clock()
+local time = redis.call('TIME')
+return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+local pack = struct.pack
 local unpack_bytes = struct.unpack
 local ENTRY_NAMES = '<c40Bc0Hc0Hc0'
 local ENTRY_HASHED = '<c40Bc0Hc0Hc0Hc0Hc0I4c0ddddddddddddddd'
@@ -1222,8 +1232,7 @@ return bytes
 end
 local PENDING_MAX = 4096
 local life = incarnation()
-local time = redis.call('TIME')
-local reply = { digits(tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)) }
+local reply = { digits(server_clock()) }
 local function inspect(key)
 local w, core = read_core(key)
 if not w then
