@@ -7,8 +7,7 @@ const LIFE_BYTES = 32
 /** Odd and large, so that every byte of a key matters. Two keys with one mark cost a look at the entry, and nothing else. */
 const MARK_FACTOR = 0x9e3779b1
 
-/** The life of no server. */
-export const NO_LIFE = '-'.repeat(LIFE_BYTES)
+const NO_LIFE = '-'.repeat(LIFE_BYTES)
 
 /** One message after the other in one buffer that grows to what the largest needed. */
 export class MessageWriter {
@@ -50,10 +49,10 @@ export class MessageWriter {
     this.#at = this.#bytes.writeInt32LE(mark, this.#at)
   }
 
-  /** Which life of a server: always as long. */
-  life(value: string): void {
+  /** Which life of a server, or that of none: always as long. */
+  life(value: string | null): void {
     this.#reserve(LIFE_BYTES)
-    this.#bytes.write(value, this.#at, LIFE_BYTES, 'latin1')
+    this.#bytes.write(value ?? NO_LIFE, this.#at, LIFE_BYTES, 'latin1')
     this.#at += LIFE_BYTES
   }
 

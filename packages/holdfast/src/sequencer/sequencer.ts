@@ -42,8 +42,8 @@ export interface SequencedCommand {
 }
 
 export interface Batch {
-  /** The life of the Redis server by whose clock the deadlines are; in another one nothing is decided. */
-  readonly life: string
+  /** The life of the Redis server by whose clock the deadlines are, null for none; in another one nothing is decided. */
+  readonly life: string | null
   readonly wallets: readonly Knowledge[]
   /** `wallet` is an index into `wallets`. */
   readonly commands: readonly (SequencedCommand & { readonly wallet: number })[]

@@ -4,7 +4,7 @@ import { Locks } from '../../src/lock/index.js'
 import { command } from '../../src/machine/index.js'
 import { Keys, type Place, type Script, ScriptError, scripts } from '../../src/redis/index.js'
 import { lockTake } from '../../src/redis/scripts.generated.js'
-import { NO_LIFE, type SequencedCommand, Sequencer } from '../../src/sequencer/index.js'
+import { type SequencedCommand, Sequencer } from '../../src/sequencer/index.js'
 import { emptyState } from '../machine/oracle.js'
 import { AcquaintedSequencer } from '../sequencer/support/acquainted.js'
 import { script } from './support/scripts.js'
@@ -88,7 +88,7 @@ describe('the size of a call', () => {
     const commands = wallets.map((_, wallet) => {
       return { command: command({ kind: 'touch' }), wallet, deadline: FOREVER, memory: false }
     })
-    await expect(sequencer.decide({ life: NO_LIFE, wallets, commands })).rejects.toThrow(
+    await expect(sequencer.decide({ life: null, wallets, commands })).rejects.toThrow(
       'script wallet_decide: expected at most 64 commands in ARGV[1], got 65',
     )
     await expect(sequencer.tend(keys.agenda(0), wallets)).rejects.toThrow(
@@ -96,7 +96,7 @@ describe('the size of a call', () => {
     )
     expect(await runner.reached()).toEqual([])
     const { answers } = await sequencer.decide({
-      life: NO_LIFE,
+      life: null,
       wallets: wallets.slice(1),
       commands: commands.slice(0, 64),
     })

@@ -3,13 +3,13 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { freshRedis } from '../../../../test/servers.js'
 import { command } from '../../src/machine/index.js'
 import { Keys, type Place } from '../../src/redis/index.js'
-import { type Answer, NO_LIFE, Sequencer } from '../../src/sequencer/index.js'
+import { type Answer, Sequencer } from '../../src/sequencer/index.js'
 import { emptyState } from '../machine/oracle.js'
 import { runnerOn } from './support/runner.js'
 
 const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 7), shards: 1 })
 const MINUTE = 60_000
-const ANOTHER_LIFE = 'f'.repeat(NO_LIFE.length)
+const ANOTHER_LIFE = 'f'.repeat(32)
 
 let redis: Redis
 let sequencer: Sequencer
@@ -39,7 +39,7 @@ function install(life: string, deadline: number, epoch: number) {
   return sequencer.install('test', { place, state, memory: false, deadline, life, clock, committedKeys: [] })
 }
 
-async function credit(key: string, deadline: number, life: string): Promise<Answer> {
+async function credit(key: string, deadline: number, life: string | null): Promise<Answer> {
   const { answers } = await sequencer.decide({
     life,
     wallets: [{ place, epochMin: 0, epoch: 0, acked: 0, known: 0 }],
@@ -54,11 +54,11 @@ it('decides until the deadline, by the clock of the server and not by the wallet
 })
 
 it('decides nothing whose deadline is by the clock of another server, and tells its own', async () => {
-  for (const unknown of [NO_LIFE, ANOTHER_LIFE]) {
+  for (const unknown of [null, ANOTHER_LIFE]) {
     expect(await credit('c', Date.now() + MINUTE, unknown)).toEqual({ type: 'late' })
   }
   const wallets = [{ place, epochMin: 0, epoch: 0, acked: 0, known: 0 }]
-  const reply = await sequencer.decide({ life: NO_LIFE, wallets, commands: [] })
+  const reply = await sequencer.decide({ life: null, wallets, commands: [] })
   expect(reply.life).toBe(life)
   expect(Math.abs(reply.clock - Date.now())).toBeLessThan(MINUTE)
 })
