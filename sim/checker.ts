@@ -22,8 +22,11 @@ export interface Circumstances {
   readonly commits: ReadonlyMap<string, number>
   /** Then what was acknowledged from memory may be gone. */
   readonly redisForgot: boolean
-  /** Entries that went with a primary whose replica lagged: outside of what is promised. And when a wallet last lost any, by ref. */
-  readonly lostHashes: ReadonlySet<string>
+  /**
+   * Entries that went with a primary whose replica lagged, or when an old copy was put back, and when: that they are lost is outside of what
+   * is promised. And when a wallet last lost any, by ref.
+   */
+  readonly lostHashes: ReadonlyMap<string, number>
   readonly lostAt: ReadonlyMap<string, number>
   readonly openings: Pick<Openings, 'openedAt' | 'made'>
 }
@@ -51,6 +54,27 @@ export function check(
     for (const operation of all) journal.checkHeard(operation, all)
   }
   return problems
+}
+
+/**
+ * What was acknowledged and then lost must be found, while anybody is left who knows: everything stops, until an operator has acted. After
+ * that it is lost, and nobody is told any more that it happened.
+ */
+export function checkFound(
+  history: readonly Operation[],
+  lostHashes: ReadonlyMap<string, number>,
+  { stoppedAt, reconciledAt }: { stoppedAt: number; reconciledAt: readonly number[] },
+): string[] {
+  return history.flatMap(({ heard, by, startedAt, endedAt, command: { key } }) => {
+    if (heard.type !== 'yes' || heard.outcome.durability !== 'ledger') return []
+    const lostAt = lostHashes.get(heard.outcome.entry?.hash ?? '')
+    if (lostAt === undefined) return []
+    if (endedAt <= lostAt && by?.alive && stoppedAt < lostAt)
+      return [`${key} was acknowledged and lost, and nobody noticed`]
+    if (reconciledAt.some((time) => lostAt < time && time < startedAt))
+      return [`${key} was lost, and acknowledged after an operator had reconciled`]
+    return []
+  })
 }
 
 class WalletCheck {

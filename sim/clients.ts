@@ -20,6 +20,8 @@ export interface Operation {
   endedAt: number
   heard: Heard
   tries: number
+  /** Who answered last. */
+  by?: Process
 }
 
 const KINDS: readonly [CommandKind, number][] = [
@@ -136,15 +138,20 @@ export class Clients {
     const process = chance.pick(ready)
     operation.tries += 1
     let over = false
-    const conclude = (heard: Heard): void => {
+    const conclude = (heard: Heard, patiently = false): void => {
       if (over) return
       over = true
       this.#world.tell(
         () => `${operation.command.key} (${operation.command.params}) at ${process.name}: ${tell(heard)}`,
       )
       const retryable = heard.type === 'unknown'
-      if (retryable && operation.tries < TRIES_MAX) return this.#later(() => this.#try(id, operation, then))
+      if (retryable && operation.tries < TRIES_MAX) {
+        const again = (): void => this.#try(id, operation, then)
+        // Who hears that an operator has to act does not ask again at once.
+        return patiently ? this.#world.plan(chance.next() * 2_000, again) : this.#later(again)
+      }
       operation.heard = heard
+      operation.by = process
       operation.endedAt = this.#world.now
       this.#remember(id, operation, heard)
       then()
@@ -157,7 +164,7 @@ export class Clients {
         (outcome) => conclude({ type: 'yes', outcome }),
         (error) => {
           if (!(error instanceof HoldfastError)) throw error
-          conclude(error.retryable ? { type: 'unknown' } : { type: 'no', error })
+          conclude(error.retryable ? { type: 'unknown' } : { type: 'no', error }, error.code === 'reconcile_required')
         },
       )
   }

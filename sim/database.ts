@@ -18,14 +18,18 @@ import {
   type Refusal,
   type Run,
   type Snapshot,
+  type Standing,
   statusAfter,
   type WalletRow,
+  type Witness,
 } from '../packages/holdfast/src/journal/index.js'
 import type { Entry } from '../packages/holdfast/src/machine/index.js'
+import { PostgresError } from '../packages/holdfast/src/postgres/index.js'
 import { asRead, type Checkpoint, CLOSES_HOLD, chargeOf, type Kept, openHolds } from './database-folds.js'
 import { IntentTable } from './intents.js'
 
 const EPOCHS_A_TIMELINE = 1_000_000_000
+const EPOCHS_SKIPPED = 1_000_000
 
 /** For a checker: a wallet and all that was ever appended to it. */
 export interface SimWallet {
@@ -39,6 +43,13 @@ export interface SimWallet {
 export interface DatabaseCopy {
   readonly wallets: readonly (SimWallet & { readonly checkpoint: Checkpoint | null })[]
   readonly intents: readonly OpenIntent[]
+  readonly standing: StandingRow
+}
+
+/** Of the table `settings`. */
+interface StandingRow {
+  readonly settled: number
+  readonly stopped: { readonly at: number; readonly because: string; readonly epoch: number } | null
 }
 
 export class SimDatabase {
@@ -49,6 +60,7 @@ export class SimDatabase {
   readonly intents = new IntentTable((ref) => this.#wallets.get(ref)?.row.currency ?? null)
   readonly #now: () => number
   readonly #wallets = new Map<string, Kept>()
+  #standing: StandingRow = { settled: 0, stopped: null }
 
   constructor({ now }: { now(): number }) {
     this.#now = now
@@ -60,6 +72,7 @@ export class SimDatabase {
 
   /** For each run the seq behind which its entries were appended, Infinity where all of it was there; null: refused, and nothing changed. */
   append(runs: readonly Run[]): (number | null)[] {
+    this.#mayDecide()
     return runs.map((run) => this.#appendRun(run))
   }
 
@@ -124,6 +137,7 @@ export class SimDatabase {
 
   /** What the journal says about each entry of a run that was refused. */
   inspect(run: Run): Inspection[] {
+    this.#mayDecide()
     return run.entries.map((entry) => this.#inspect(run.ref, entry))
   }
 
@@ -147,6 +161,7 @@ export class SimDatabase {
   }
 
   confirm(refusals: readonly Refusal[]): Confirmation[] {
+    this.#mayDecide()
     return refusals.map(({ ref, epoch, seq, head, key, hold }) => {
       const wallet = this.#wallets.get(ref)
       if (!wallet) return { stands: false, epoch: 0, seen: false, hold: 'unknown' }
@@ -162,17 +177,19 @@ export class SimDatabase {
     })
   }
 
-  raise(ref: string, epochMin: number, memory: boolean): Snapshot | null {
+  raise(ref: string, epochMin: number, memory: boolean, known: Witness | null = null): Snapshot | null {
+    this.#mayDecide()
     const wallet = this.#wallets.get(ref)
     if (!wallet) return null
     const { row } = wallet
     row.epoch = Math.max(row.epoch + 1, epochMin, this.#epochFloor() + 1)
     row.owner = 'redis'
     row.memory ||= memory
-    return this.#load(wallet)
+    return { ...this.#load(wallet), holds: known === null || !this.#lacks(known) }
   }
 
   takeOver(ref: string): Snapshot | 'memory' | null {
+    this.#mayDecide()
     const wallet = this.#wallets.get(ref)
     if (!wallet) return null
     const { row } = wallet
@@ -222,7 +239,50 @@ export class SimDatabase {
     wallet.checkpoint = { seq: wallet.row.seq, holds: openHolds(wallet) }
   }
 
+  get stopped(): boolean {
+    return this.#standing.stopped !== null
+  }
+
+  prove(witnesses: readonly Witness[]): Standing {
+    const { settled, stopped } = this.#standing
+    const missing = witnesses.filter((witness) => this.#lacks(witness))
+    return { floor: this.#epochFloor(), settled, stopped, missing }
+  }
+
+  stop(epoch: number, because: string): void {
+    const { settled, stopped } = this.#standing
+    if (epoch <= settled) return
+    this.#standing = {
+      settled,
+      stopped: {
+        at: stopped?.at ?? this.#now(),
+        because: stopped?.because ?? because,
+        epoch: Math.max(epoch, stopped?.epoch ?? 0),
+      },
+    }
+  }
+
+  lift(epoch: number, stoppedAt: number): number | null {
+    const { stopped } = this.#standing
+    if (stopped?.at !== stoppedAt) return null
+    const epochs = [...this.#wallets.values()].map(({ row }) => row.epoch)
+    const settled = Math.max(this.#epochFloor(), epoch, stopped.epoch, ...epochs) + EPOCHS_SKIPPED
+    this.#standing = { settled, stopped: null }
+    return settled
+  }
+
+  #lacks({ ref, epoch, seq, hash }: Witness): boolean {
+    if (epoch <= this.#standing.settled) return false
+    const wallet = this.#wallets.get(ref)
+    return (seq === 0 ? wallet?.genesis : wallet?.entries[seq - 1]?.hash) !== hash
+  }
+
+  #mayDecide(): void {
+    if (this.stopped) throw new PostgresError('not_executed', 'stopped', { sqlstate: 'HF001' })
+  }
+
   open({ ref, tenant, id, currency, metadata, creditLimit, head }: OpenRequest): boolean {
+    this.#mayDecide()
     if (this.#wallets.has(ref)) return false
     const now = this.#now()
     const row: WalletRow = {
@@ -272,11 +332,12 @@ export class SimDatabase {
     const wallets = [...this.#wallets.values()].map(({ tenant, genesis, row, entries, checkpoint }) => {
       return { tenant, genesis, row: { ...row }, entries: entries.slice(), checkpoint }
     })
-    return { wallets, intents: this.intents.snapshot() }
+    return { wallets, intents: this.intents.snapshot(), standing: this.#standing }
   }
 
-  restore({ wallets, intents }: DatabaseCopy): void {
+  restore({ wallets, intents, standing }: DatabaseCopy): void {
     this.intents.restore(intents)
+    this.#standing = standing
     this.#wallets.clear()
     for (const { tenant, genesis, row, entries, checkpoint } of wallets) {
       const seqByKey = new Map(entries.map(({ key, seq }) => [key, seq]))
@@ -286,7 +347,7 @@ export class SimDatabase {
   }
 
   #epochFloor(): number {
-    return this.timeline * EPOCHS_A_TIMELINE
+    return Math.max(this.timeline * EPOCHS_A_TIMELINE, this.#standing.settled)
   }
 
   #isCurrent(epoch: number): boolean {
@@ -303,6 +364,6 @@ export class SimDatabase {
       refundedByEntry: new Map<number, number>(),
       closedHolds: new Map<string, { charged: number; refunded: number }>(),
     }
-    return { state, memory, clock: this.#now() }
+    return { state, memory, holds: true, clock: this.#now() }
   }
 }

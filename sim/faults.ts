@@ -26,6 +26,7 @@ const FORGETTING: ReadonlySet<FaultName> = new Set<FaultName>([
   'redis_evicts',
   'redis_fails_over',
   'postgres_fails_over_lagging',
+  'postgres_restored',
 ])
 
 /** What goes wrong in a schedule: chosen by its seed, a few kinds at a time, so that some are rough and some only odd. */
@@ -125,21 +126,25 @@ export class Faults {
           servers.postgres.skewMs = this.#clockOfAnother(servers.postgres.skewMs)
         })
       },
-      // Seldom: what was refused before one can't be judged after it.
-      postgres_fails_over_lagging: () => {
-        this.#lagging += 1
-        if (this.#lagging > LAGGING_MAX) return
-        const copy = servers.postgres.database.snapshot()
-        const { session } = servers.postgres
-        this.#soon(chance.happens(0.3) ? 50 : 4_000, () => {
-          // Another one came first: what this replica follows is not the primary any more.
-          if (session !== servers.postgres.session) return
-          servers.redisForgot = true
-          this.#target.note('postgres_entry_lost', servers.postgres.failOverTo(copy))
-          servers.postgres.skewMs = this.#clockOfAnother(servers.postgres.skewMs)
-        })
-      },
+      postgres_fails_over_lagging: () => this.#goBack('promoted'),
+      postgres_restored: () => this.#goBack('put back'),
     }
+  }
+
+  /** Seldom: what was refused before one can't be judged after it. */
+  #goBack(how: 'promoted' | 'put back'): void {
+    this.#lagging += 1
+    if (this.#lagging > LAGGING_MAX) return
+    const { servers } = this.#target
+    const copy = servers.postgres.database.snapshot()
+    const { session } = servers.postgres
+    this.#soon(this.#world.chance.happens(0.3) ? 50 : 4_000, () => {
+      // Another one came first: what this replica follows, or this copy is of, is not the primary any more.
+      if (session !== servers.postgres.session) return
+      servers.redisForgot = true
+      this.#target.note('postgres_entry_lost', servers.postgres.goBackTo(copy, how))
+      servers.postgres.skewMs = this.#clockOfAnother(servers.postgres.skewMs)
+    })
   }
 
   #alive(): Process[] {

@@ -13,11 +13,14 @@ import {
   type Refusal,
   type Run,
   type Snapshot,
+  type Standing,
   type Verdict,
   type WalletRow,
+  type Witness,
 } from '../packages/holdfast/src/journal/index.js'
 import type { Entry } from '../packages/holdfast/src/machine/index.js'
 import { PostgresError } from '../packages/holdfast/src/postgres/index.js'
+import type { Reconcilable } from '../packages/holdfast/src/reconcile/index.js'
 import type { SimDatabase } from './database.js'
 
 const APPENDED: Verdict = { type: 'appended' }
@@ -43,7 +46,7 @@ interface Answer {
  * The journal over a database that is simulated, as one process has it. How runs are cut and refusals are judged is the shipped code;
  * which statements an append takes, and when it tries again, restates `PostgresJournal`.
  */
-export class SimJournal implements Journal {
+export class SimJournal implements Journal, Reconcilable {
   readonly #database: SimDatabase
   readonly #statement: Statement
 
@@ -136,8 +139,25 @@ export class SimJournal implements Journal {
     return this.#statement('confirm', writes, () => this.#database.confirm(refusals))
   }
 
-  raise(ref: string, epochMin: number, memory: boolean): Promise<Snapshot | null> {
-    return this.#statement('raise', true, () => this.#database.raise(ref, epochMin, memory))
+  raise(ref: string, epochMin: number, memory: boolean, known?: Witness | null): Promise<Snapshot | null> {
+    return this.#statement('raise', true, () => this.#database.raise(ref, epochMin, memory, known))
+  }
+
+  prove(witnesses: readonly Witness[]): Promise<Standing> {
+    return this.#statement('prove', false, () => this.#database.prove(witnesses))
+  }
+
+  stop(epoch: number, because: string): Promise<void> {
+    return this.#statement('stop', true, () => this.#database.stop(epoch, because))
+  }
+
+  /** A statement is one step here: nothing is under way that could still see how it was before the stop. */
+  quiesce(): Promise<void> {
+    return this.#statement('quiesce', false, () => {})
+  }
+
+  lift(epoch: number, stoppedAt: number): Promise<number | null> {
+    return this.#statement('lift', true, () => this.#database.lift(epoch, stoppedAt))
   }
 
   takeOver(ref: string): Promise<Snapshot | 'memory' | null> {

@@ -491,4 +491,28 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [{ file: `${AUDIT}/hot-audit.ts`, find: 'if (expected >= found) continue', replace: '' }, ...LOOK_ONCE],
     within: 60,
   },
+  {
+    rule: 'what was acknowledged is asked after',
+    without: 'Postgres is put back to an earlier point, and everything goes on as if nothing had been',
+    patches: [
+      {
+        file: DATABASE,
+        find: 'if (epoch <= this.#standing.settled) return false',
+        replace: 'if (epoch > 0) return false',
+      },
+    ],
+    within: 60,
+  },
+  {
+    rule: 'what was handed out is past',
+    without: 'the operator has acted, and it is found again for ever',
+    patches: [
+      {
+        file: DATABASE,
+        find: 'this.#standing = { settled, stopped: null }',
+        replace: 'this.#standing = { settled: 0, stopped: null }',
+      },
+    ],
+    within: 60,
+  },
 ]

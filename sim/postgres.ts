@@ -14,7 +14,8 @@ interface Hanging {
  *
  * The standby is synchronous: what was acknowledged it has. While the primary can't reach it commits hang, seen by nobody and answered
  * to nobody; when it is promoted some of them turn out to have reached it, in order, and the others never were. Beside that there are
- * failovers to a replica that lags, which no promise covers: what that loses is noted, and nothing else may go wrong.
+ * failovers to a replica that lags, and old copies that are put back. No promise covers what that loses; but it must be found, and nothing
+ * else may go wrong.
  */
 export class PostgresServer {
   readonly database: SimDatabase
@@ -22,8 +23,8 @@ export class PostgresServer {
   skewMs = 0
   /** Sessions belong to one primary: each failover cuts them all. */
   session = 1
-  /** Entries that were committed and that a lagging replica did not have, and when a wallet last lost any, by ref. */
-  readonly lostHashes = new Set<string>()
+  /** Entries that were committed and then lost, and when; and when a wallet last lost any, by ref. */
+  readonly lostHashes = new Map<string, number>()
   readonly lostAt = new Map<string, number>()
   readonly #world: World
   #hanging: Hanging[] | null = null
@@ -61,13 +62,16 @@ export class PostgresServer {
     return survived
   }
 
-  /** A replica takes over that only has this. Returns how many entries are lost. */
-  failOverTo(copy: DatabaseCopy): number {
+  /**
+   * Only this is left: a replica has taken over that lagged, or an old copy was put back, which has the timeline that it always had. Returns
+   * how many entries are lost.
+   */
+  goBackTo(copy: DatabaseCopy, how: 'promoted' | 'put back'): number {
     const kept = new Map(copy.wallets.map(({ row, entries }) => [row.ref, entries.length]))
     let lost = 0
     for (const { row, entries } of this.database.wallets()) {
       const after = entries.slice(kept.get(row.ref) ?? 0)
-      for (const { hash } of after) this.lostHashes.add(hash)
+      for (const { hash } of after) this.lostHashes.set(hash, this.#world.now)
       lost += after.length
     }
     // A raise that is lost with no entry counts too: what was refused under it rests on nothing any more.
@@ -75,8 +79,8 @@ export class PostgresServer {
     const hanging = this.#hanging ?? []
     this.#end()
     this.database.restore(copy)
-    this.database.timeline += 1
-    this.#world.tell(() => `a lagging replica of postgres is promoted: ${lost} entries are lost`)
+    if (how === 'promoted') this.database.timeline += 1
+    this.#world.tell(() => `an old copy of postgres is ${how}: ${lost} entries are lost`)
     for (const { cut } of hanging) cut()
     return lost
   }

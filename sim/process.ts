@@ -1,5 +1,5 @@
 import { type Clock, Engine, type EngineOptions } from '../packages/holdfast/src/engine/index.js'
-import type { Journal } from '../packages/holdfast/src/journal/index.js'
+import { HoldfastError } from '../packages/holdfast/src/errors/index.js'
 import { PostgresError, type PostgresOutcome } from '../packages/holdfast/src/postgres/index.js'
 import {
   Keys,
@@ -37,6 +37,8 @@ const OPTIONS: Partial<EngineOptions> = {
   dueGraceMs: 800,
   checkpointAfter: 10,
   lanesMax: 3,
+  witnessEveryMs: 100,
+  proveEveryMs: 2_000,
   // Before others help what is pending: so that it is decided and not in the journal when somebody asks.
   transferHoldWithinMs: 700,
   transferGraceMs: 1_200,
@@ -63,7 +65,8 @@ export interface Weather {
 export class Process {
   readonly name: string
   readonly engine: Engine
-  readonly journal: Journal
+  readonly journal: SimJournal
+  readonly sequencer: Sequencer
   alive = true
   /** How wrong its clock is: once and for all, because the engine's clock is one that nobody sets. */
   readonly skewMs: number
@@ -79,6 +82,8 @@ export class Process {
   /** A proxy stands between it and Redis: what was held up on the way reaches whoever is the master by then. */
   readonly #proxied: boolean
   #heldUp = { untilSent: 0, until: 0 }
+  readonly #unproven: SimJournal
+  #provenSession = 0
   #pausedUntil = 0
   /** What would have happened while it paused, in order. */
   #waiting: (() => void)[] = []
@@ -92,9 +97,10 @@ export class Process {
     this.#proxied = world.chance.happens(0.5)
     this.skewMs = world.chance.happens(0.5) ? 0 : (world.chance.next() - 0.5) * 20_000
     this.#note = (what) => telemetry.count?.('holdfast_recoveries_total', { what })
-    this.journal = new SimJournal(servers.postgres.database, (...asked) => this.#statement(...asked))
+    this.journal = new SimJournal(servers.postgres.database, (...asked) => this.#proven(...asked))
+    this.#unproven = new SimJournal(servers.postgres.database, (...asked) => this.#statement(...asked))
     const clock = this.#clock()
-    const sequencer = new Sequencer(this.#runner(), {
+    this.sequencer = new Sequencer(this.#runner(), {
       aheadMaxMs: 60_000,
       helpAfterMs: 1_500,
       idleAfterMs: 6_000,
@@ -102,15 +108,16 @@ export class Process {
       now: () => Math.floor(clock.now()),
     })
     this.engine = new Engine({
-      sequencer,
+      sequencer: this.sequencer,
       journal: this.journal,
-      intents: new SimIntents(servers.postgres.database, (...asked) => this.#statement(...asked)),
+      intents: new SimIntents(servers.postgres.database, (...asked) => this.#proven(...asked)),
       clock,
       telemetry,
       asker: name,
       shards: SHARDS,
       agendaOf: (shard) => keys.agenda(shard),
       placeOf: (_tenant, ref) => keys.place(ref),
+      witnessesKey: keys.witnesses,
       cluster: world.chance.happens(0.5),
       options: OPTIONS,
     })
@@ -254,6 +261,19 @@ export class Process {
     }
   }
 
+  /** As the pool of the product does it: a server that is not known yet is asked first whether it has what it should have. */
+  async #proven<T>(name: string, writes: boolean, run: (locked: boolean) => T): Promise<T> {
+    const { postgres } = this.#servers
+    while (postgres.session !== this.#provenSession) {
+      const { session } = postgres
+      await this.engine.prove(this.#unproven).catch((error) => {
+        if (!HoldfastError.is(error, 'reconcile_required')) throw error
+      })
+      this.#provenSession = session
+    }
+    return this.#statement(name, writes, run)
+  }
+
   /**
    * Postgres, one statement at a time: it may commit and its answer be lost; be given up and commit later; be undone by a deadlock or
    * a lock that was not had in time; or not happen at all.
@@ -275,7 +295,12 @@ export class Process {
       const execute = (tell: (result: T) => void): void =>
         postgres.execute(writes, {
           run: () => {
-            const result = run(chance.happens(0.5))
+            let result: T
+            try {
+              result = run(chance.happens(0.5))
+            } catch (error) {
+              return answer(this.#delayMs(), () => reject(error))
+            }
             this.#world.tell(() => `${this.name} → postgres ${name} = ${short(result)}`)
             tell(result)
           },

@@ -2,11 +2,12 @@ import type { Snapshot } from '../packages/holdfast/src/journal/index.js'
 import { command, decide, MAX_AMOUNT } from '../packages/holdfast/src/machine/index.js'
 import type { Telemetry } from '../packages/holdfast/src/telemetry/index.js'
 import { Onlooker } from './audits.js'
-import { check } from './checker.js'
+import { check, checkFound } from './checker.js'
 import { Clients } from './clients.js'
 import type { SimDatabase } from './database.js'
 import { Faults } from './faults.js'
 import { Openings, openRequest } from './openings.js'
+import { Operator } from './operator.js'
 import { keys, Process, type Weather } from './process.js'
 import { type Machines, Servers } from './servers.js'
 import { judgeSessions } from './sessions.js'
@@ -78,6 +79,12 @@ export async function simulate(seed: number, machines: Machines, traced = false)
     replace: () => world.plan(chance.next() * 1_000, start),
     note: (fault, times = 1) => note(`fault_${fault}`, times),
   })
+  const operator = new Operator(
+    world,
+    servers,
+    () => processes,
+    (what, times = 1) => note(`operator_${what}`, times),
+  )
   const clients = new Clients(world, ids, memoryWallets, OPERATIONS, () => processes)
   const openings = new Openings(world, lateIds, () => processes)
   const transferers = new Transferers(world, ids, full, {
@@ -95,6 +102,8 @@ export async function simulate(seed: number, machines: Machines, traced = false)
   const problems: string[] = []
   await world.run(world.now + 300_000, done)
   if (!done()) problems.push('callers still wait for an answer')
+  await world.run(world.now + 60_000, () => !database.stopped)
+  if (database.stopped) problems.push('it was never reconciled')
   // A replica that lagged may have lost the opening of a wallet: its callers open it again.
   for (const id of lateIds) database.open(openRequest(id))
   await rest(world, servers)
@@ -123,6 +132,7 @@ export async function simulate(seed: number, machines: Machines, traced = false)
       openings,
     }),
   )
+  problems.push(...checkFound(clients.history, lostHashes, operator))
   // What a lagging replica lost may be one half of a transfer: nobody promises anything then.
   if (lostAt.size === 0)
     problems.push(...checkTransfers(database.wallets(), transferers.history, database.intents.size))

@@ -26,6 +26,7 @@ const BUILD = fileURLToPath(new URL('../scripts/build.mjs', import.meta.url))
 const EMPTY = 'template_empty'
 const MIGRATED = 'template_migrated'
 const REDIS_DATABASES = 4_096
+const NEW_SECRET = 'UPDATE holdfast.settings SET secret = sha256(uuid_send(gen_random_uuid()))'
 
 interface Stoppable {
   stop(): Promise<void>
@@ -80,6 +81,8 @@ async function freshDatabase(template: string): Promise<string> {
   const { url } = await postgres()
   const name = `test_${++databases}`
   await inDatabase(url, `CREATE DATABASE ${name} TEMPLATE ${template}`)
+  // A copy of a database is that database, for a Redis that both share: this is to be another one.
+  if (template === MIGRATED) await inDatabase(inServer(url, name), NEW_SECRET)
   return inServer(url, name)
 }
 

@@ -13,6 +13,7 @@ const MUST_HAPPEN = [
   'fault_postgres_fails_over',
   'fault_postgres_fails_over_lagging',
   'fault_postgres_hanging_commit',
+  'fault_postgres_restored',
   'fault_process_dies',
   'fault_process_pauses',
   'fault_redis_away',
@@ -66,6 +67,9 @@ const MUST_HAPPEN = [
   'transfer_voided',
   'audits',
   'audited_hot',
+  'stop',
+  'operator_reconciled',
+  'operator_exported',
 ]
 
 let build: Build

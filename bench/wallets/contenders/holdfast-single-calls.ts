@@ -110,6 +110,7 @@ async function assemble({ redisUrl, databaseUrl }: Place) {
     shards: SHARDS,
     agendaOf: (shard) => keys.agenda(shard),
     placeOf: (_, ref) => keys.place(ref),
+    witnessesKey: keys.witnesses,
     cluster: false,
   })
   engine.start()

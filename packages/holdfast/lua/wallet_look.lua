@@ -3,8 +3,9 @@
 --
 -- KEYS  1 the wallet   2 the lease
 -- ARGV  1 least epoch to trust   2 who asks   3 for how long the lease is wanted, ms; 0: not at all
--- Returns { 'trusted' | why not, epoch, 'leased' | 'busy' | '', core, the server's clock, its life, entry, … } with the entries that are
---         pending, oldest first, and for each whether it was acknowledged from memory: {entry, '1' | '0', …}
+-- Returns { 'trusted' | why not, epoch, 'leased' | 'busy' | '', core, the server's clock, its life, last, entry, … } with the last entry that is
+--         known to be in the journal, empty if it is not remembered, and the entries that are pending, oldest first, and for each whether
+--         it was acknowledged from memory: {entry, '1' | '0', …}
 -- @keys 2
 -- @resend safe
 -- @include wallet/server
@@ -33,11 +34,14 @@ if why ~= 'trusted' and ARGV[3] ~= '0' then
   end
 end
 
-local reply = { why, digits(w and w.epoch or 0), lease, w and core or '', digits(server_clock()), life }
+local reply = { why, digits(w and w.epoch or 0), lease, w and core or '', digits(server_clock()), life, '' }
 if not w then
   return reply
 end
 track(w, KEYS[1], {})
+if w.seq - #w.recent / MARK < w.acked then
+  reply[7] = entry_bytes(w, w.acked) or ''
+end
 local entries = entries_after(w, w.acked, PENDING_MAX)
 for i = 1, #entries do
   if not entries[i] then

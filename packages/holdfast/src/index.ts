@@ -2,7 +2,7 @@ export type { AuditOptions, BackgroundAudit, RebuildOptions } from './api/audit.
 export type { ExclusiveOptions, Lock } from './api/exclusive.js'
 export type { ExplainOptions, HoldExplanation, HoldMoney, HoldStep } from './api/explain.js'
 export type { ChargeOptions, ExtendOptions, Hold, HoldRef } from './api/hold.js'
-export { type ConnectOptions, type Health, Holdfast } from './api/holdfast.js'
+export { type ConnectOptions, type Health, Holdfast, type Limits } from './api/holdfast.js'
 export type { AtOptions, HoldState, PageOptions, PastBalance, ReadOptions } from './api/reading.js'
 export type { Entry, HoldFacts, HoldReceipt, Receipt } from './api/receipt.js'
 export type { Session, SessionReceipt, SessionRef, TickOptions } from './api/session.js'
@@ -29,6 +29,7 @@ export { ERRORS, type ErrorCode, type Facts, HoldfastError } from './errors/inde
 export {
   checkMigrated,
   checkServer,
+  inspectServer,
   type MigrationReport,
   migrate,
   Postgres,
@@ -37,7 +38,10 @@ export {
   type PostgresOutcome,
   type PostgresSource,
   readSettings,
+  readStop,
+  type ServerCheck,
   type ServerFinding,
 } from './postgres/index.js'
-export { RedisConnection, type RedisTarget } from './redis/index.js'
+export type { LostEntry, ReconcileOptions, ReconcileReport, WalletAhead } from './reconcile/index.js'
+export { inspectRedis, type RedisCheck, RedisConnection, type RedisTarget, type RedisUse } from './redis/index.js'
 export { METRICS, type MetricName, type Telemetry } from './telemetry/index.js'

@@ -33,7 +33,15 @@ const PINNED: Record<number, readonly ErrorCode[]> = {
   503: ['unavailable'],
   504: ['timeout', 'aborted'],
 }
-const RETRYABLE: readonly ErrorCode[] = ['lock_busy', 'lock_lost', 'rate_limited', 'unavailable', 'timeout', 'aborted']
+const RETRYABLE: readonly ErrorCode[] = [
+  'lock_busy',
+  'lock_lost',
+  'rate_limited',
+  'unavailable',
+  'reconcile_required',
+  'timeout',
+  'aborted',
+]
 
 describe('the table of errors', () => {
   it('has every pinned code with its status', () => {

@@ -24,7 +24,7 @@ describe('the command line', () => {
   it('tells every flag and variable of a command in its help', async () => {
     const all = await run(['--help'])
     expect([all.code, all.stderr]).toEqual([0, ''])
-    for (const command of ['dev', 'serve', 'migrate', 'audit', 'rebuild'] as const) {
+    for (const command of ['dev', 'serve', 'migrate', 'audit', 'rebuild', 'reconcile', 'doctor'] as const) {
       expect(all.stdout).toMatch(new RegExp(`^ +${command} `, 'm'))
       const { code, stdout } = await run([command, '--help'])
       expect(code).toBe(0)

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { AuditReport, RebuildReport } from '../audit/index.js'
 import { type Durability, Engine, type EngineOptions, systemClock } from '../engine/index.js'
 import { HoldfastError } from '../errors/index.js'
-import { JournalReader, PostgresAudits, PostgresIntents, PostgresJournal } from '../journal/index.js'
+import { JournalReader, PostgresAudits, PostgresIntents, PostgresJournal, prove, stop } from '../journal/index.js'
 import { Locks } from '../lock/index.js'
 import {
   checkMigrated,
@@ -13,13 +13,17 @@ import {
   type PostgresSource,
   readSettings,
 } from '../postgres/index.js'
+import { type ReconcileOptions, type ReconcileReport, reconcile } from '../reconcile/index.js'
 import {
   type ConnectionOptions,
+  inspectRedis,
   Keys,
   type Place,
   RedisConnection,
   RedisScriptRunner,
   type RedisTarget,
+  readWalletKey,
+  WALLET_KEYS,
 } from '../redis/index.js'
 import { Sequencer } from '../sequencer/index.js'
 import type { Telemetry } from '../telemetry/index.js'
@@ -31,6 +35,16 @@ import { Wallet } from './wallet.js'
 
 const DEFAULT_SHARDS = 64
 const DEFAULT_TIMEOUT_MS = 10_000
+const SCAN_PORTION = 500
+
+export interface Limits {
+  /** Operations under way. Default 20,000. */
+  readonly operations?: number
+  /** Entries that wait for Postgres. While it is away, `memory` operations go on until then. Default 50,000, some 1 to 2 kB each. */
+  readonly backlog?: number
+  /** Entries of one wallet that wait for Postgres, in Redis. Default 1,000. */
+  readonly backlogPerWallet?: number
+}
 
 export interface ConnectOptions {
   /**
@@ -57,11 +71,15 @@ export interface ConnectOptions {
   readonly schema?: string
   /** Bring the schema up to date. Default true; false: refuse to run on another version. */
   readonly migrate?: boolean
+  /** Refuse to start where a setting of Redis or Postgres endangers what was acknowledged. Default false: it is told to `telemetry.log`. */
+  readonly strict?: boolean
   readonly telemetry?: Telemetry
   readonly redisOptions?: Omit<ConnectionOptions, 'telemetry'>
   readonly postgresOptions?: Omit<PostgresOptions, 'telemetry' | 'schema'>
   /** The audits that run by themselves: every shard each five minutes. False: none do. */
   readonly audit?: BackgroundAudit | false
+  /** How much this process takes on at most; what is above is refused as `unavailable`, with the limit as a fact. */
+  readonly limits?: Limits
   /** For those who measure. */
   readonly engine?: Partial<EngineOptions>
 }
@@ -72,6 +90,8 @@ export interface Health {
   readonly redis: 'up' | 'partly' | 'away'
   /** `away`: operations are refused, and nothing is acknowledged but from memory. */
   readonly postgres: 'up' | 'away'
+  /** Why nothing is decided until an operator has acted; null: nothing is in the way. */
+  readonly stopped: string | null
   /** Operations without an answer yet. */
   readonly operations: number
   /** Those of them that wait for the Postgres path, and how many may: from half of it on, holds and debits are refused. */
@@ -87,6 +107,7 @@ interface Shared extends Omit<Tenant, 'keys'> {
   readonly auditing: Auditing
   readonly close: () => Promise<void>
   readonly ping: () => Promise<void>
+  readonly reconcile: (options: ReconcileOptions) => Promise<ReconcileReport>
   keysOf(tenant: string): Keys
 }
 
@@ -113,6 +134,7 @@ export class Holdfast {
         ? undefined
         : check.integer('redisPatience', given.redisPatience, 0, REDIS_PATIENCE_MAX_MS)
     const audit = checkBackground(given.audit)
+    const limits = checkLimits(given.limits)
     const { telemetry = {} } = options
     const postgres = postgresOf(options, telemetry)
     let redis: RedisConnection | undefined
@@ -129,13 +151,19 @@ export class Holdfast {
         telemetry,
         audit,
         disconnect,
+        pendingMax: limits.backlogPerWallet,
         engine: {
+          attemptsMax: limits.operations,
+          backlogMax: limits.backlog,
           ...options.engine,
           ...(timeoutMs !== undefined && { timeoutMs }),
           ...(redisPatienceMs !== undefined && { redisPatienceMs }),
         },
       })
       await redis.ready().catch((error) => telemetry.log?.('error', 'redis_away', { reason: String(error) }))
+      await checkRedis(redis, durability, given.strict === true, telemetry)
+      // Before anything is decided: this process may be new, and Postgres have been put back while it was not there.
+      await shared.engine.prove().catch((error) => telemetry.log?.('error', 'not_proven', { reason: String(error) }))
       shared.engine.start()
       shared.auditing.start()
       return new Holdfast(tenant, shared)
@@ -166,12 +194,13 @@ export class Holdfast {
   /** What its operations have found of Redis and Postgres. Asks nobody. */
   health(): Health {
     const { health, load, options } = this.#shared.engine
-    const { redisGroups, redisGroupsAway, postgres } = health
+    const { redisGroups, redisGroupsAway, postgres, stopped } = health
     const { attempts: operations, postgresPath, backlog } = load
     const { postgresPathMax } = options
     return {
       redis: redisGroupsAway === 0 ? 'up' : redisGroupsAway < redisGroups ? 'partly' : 'away',
       postgres: postgres ? 'up' : 'away',
+      stopped,
       operations,
       postgresPath,
       postgresPathMax,
@@ -190,6 +219,14 @@ export class Holdfast {
   /** Fills Redis from Postgres, beside live traffic; of all tenants. Nothing has to: wallets are loaded as they are needed. */
   async rebuild(options?: RebuildOptions): Promise<RebuildReport> {
     return this.#shared.auditing.rebuild(options)
+  }
+
+  /**
+   * For an operator, after `reconcile_required`: Postgres was restored to an earlier point, or failed over and lost commits. Postgres wins.
+   * What Redis still knows of what is lost is handed to `onEntry`; then things go on. For all tenants. Safe to run again, whenever.
+   */
+  async reconcile(options: ReconcileOptions = {}): Promise<ReconcileReport> {
+    return this.#shared.reconcile(options)
   }
 
   #tenant(): Tenant {
@@ -213,6 +250,33 @@ function redisOf({ redis, redisOptions }: ConnectOptions, telemetry: Telemetry):
   return redis instanceof RedisConnection ? redis : new RedisConnection(redis, { ...redisOptions, telemetry })
 }
 
+async function checkRedis(
+  redis: RedisConnection,
+  durability: Durability,
+  strict: boolean,
+  telemetry: Telemetry,
+): Promise<void> {
+  // Without Redis there is still Postgres: what can't be asked now is not held against it.
+  const checks = await inspectRedis(redis, { memory: durability === 'memory' }).catch(() => [])
+  for (const check of checks) {
+    if (check.severity === 'ok') continue
+    if (strict && check.severity === 'danger') {
+      throw new HoldfastError('incompatible', check.text, { setting: check.setting })
+    }
+    telemetry.log?.('warn', 'redis_setting', { ...check })
+  }
+}
+
+function checkLimits(given: unknown): Required<Limits> {
+  const limits = check.options('limits', given)
+  return {
+    operations: check.integer('limits.operations', limits.operations ?? 20_000, 1, 1_000_000),
+    backlog: check.integer('limits.backlog', limits.backlog ?? 50_000, 1, 1_000_000),
+    // More than a script that hands out what is pending may return at once would never be seen.
+    backlogPerWallet: check.integer('limits.backlogPerWallet', limits.backlogPerWallet ?? 1_000, 1, 4_000),
+  }
+}
+
 interface Settings {
   readonly secret: Buffer
   readonly shards: number
@@ -228,7 +292,8 @@ async function prepare(
   else await migrate(postgres)
   for (const finding of await checkServer(postgres)) {
     // A key that can't be stored would be refused after it was decided: such a database can't keep the promise at all.
-    if (finding.setting === 'server_encoding') throw new HoldfastError('incompatible', finding.text)
+    const refused = finding.setting === 'server_encoding' || (options.strict && finding.severity === 'danger')
+    if (refused) throw new HoldfastError('incompatible', finding.text, { setting: finding.setting })
     // Who brought a connection has looked at its server already.
     if (postgres !== options.postgres) telemetry.log?.('warn', 'postgres_setting', { ...finding })
   }
@@ -251,6 +316,7 @@ function share(
   given: {
     durability: Durability
     telemetry: Telemetry
+    pendingMax: number
     engine: Partial<EngineOptions>
     audit: BackgroundAudit | false
     disconnect: () => Promise<void>
@@ -271,7 +337,7 @@ function share(
     aheadMaxMs: 60_000,
     helpAfterMs: 10_000,
     idleAfterMs: 600_000,
-    pendingMax: 1_000,
+    pendingMax: given.pendingMax,
     now: () => Math.floor(systemClock.now()),
   })
   const journal = new PostgresJournal(postgres)
@@ -290,6 +356,7 @@ function share(
     shards,
     agendaOf,
     placeOf,
+    witnessesKey: anyTenant.witnesses,
     cluster: redis.isCluster,
     options: given.engine,
   })
@@ -309,6 +376,12 @@ function share(
     },
     given.audit,
   )
+  // A server that was started, promoted or restored since: is all there? If not it is stopped, and refuses by itself whatever decides.
+  postgres.guardWith((ask) =>
+    engine.prove({ prove: (known) => prove(ask, known), stop: (...given) => stop(ask, ...given) }).catch((error) => {
+      if (!HoldfastError.is(error, 'reconcile_required')) throw error
+    }),
+  )
   const close = async (): Promise<void> => {
     for (const gauge of takeBack) gauge()
     locks.close()
@@ -321,14 +394,44 @@ function share(
     await Promise.all([redis.ping(), journal.read([])])
   }
   const timeoutMs = given.engine.timeoutMs ?? DEFAULT_TIMEOUT_MS
+  const reconciling = async (options: ReconcileOptions): Promise<ReconcileReport> => {
+    const parts = { journal, sequencer, witnessesKey: anyTenant.witnesses, places: () => placesIn(redis, keysOf) }
+    const report = await reconcile(parts, options)
+    // Others find out within a second.
+    if (report.done) await engine.prove()
+    return report
+  }
   const { durability } = given
-  return { engine, journal, reader, sequencer, locks, auditing, durability, timeoutMs, close, ping, keysOf }
+  return {
+    engine,
+    journal,
+    reader,
+    sequencer,
+    locks,
+    auditing,
+    durability,
+    timeoutMs,
+    close,
+    ping,
+    reconcile: reconciling,
+    keysOf,
+  }
+}
+
+/** Every wallet that Redis has something of. */
+async function* placesIn(redis: RedisConnection, keysOf: (tenant: string) => Keys): AsyncGenerator<Place[]> {
+  for await (const found of redis.scan(WALLET_KEYS, SCAN_PORTION)) {
+    const places = found.map(readWalletKey).filter((one) => one !== null)
+    yield places.map(({ tenant, ref }) => keysOf(tenant).place(ref))
+  }
 }
 
 function measure(engine: Engine, telemetry: Telemetry): (() => void)[] {
   const gauges = [
     telemetry.gauge?.('holdfast_circuit_open', () => engine.health.redisGroupsAway, { dependency: 'redis' }),
     telemetry.gauge?.('holdfast_circuit_open', () => (engine.health.postgres ? 0 : 1), { dependency: 'postgres' }),
+    telemetry.gauge?.('holdfast_stopped', () => (engine.health.stopped === null ? 0 : 1)),
+    telemetry.gauge?.('holdfast_backlog_entries', () => engine.load.backlog),
     telemetry.gauge?.('holdfast_operations_under_way', () => engine.load.attempts, { which: 'all' }),
     telemetry.gauge?.('holdfast_operations_under_way', () => engine.load.postgresPath, { which: 'waiting' }),
   ]

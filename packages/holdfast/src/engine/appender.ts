@@ -1,3 +1,4 @@
+import { HoldfastError } from '../errors/index.js'
 import type { Verdict } from '../journal/index.js'
 import { notStorable } from './attempt.js'
 import { jitteredMs, sleep } from './clock.js'
@@ -65,10 +66,11 @@ export class Appender {
         await this.#append(items)
         failures = 0
       } catch (error) {
-        this.#context.postgres.failed()
+        this.#context.postgres.failedWith(error)
         if (this.#context.ended()) break
         this.#context.telemetry.log?.('warn', 'append_failed', { entries: items.length, reason: String(error) })
         way.queue.unshift(...items)
+        if (this.#context.postgres.stop) this.#turnAway(way.queue)
         await sleep(this.#context.clock, 20 + jitteredMs(this.#context.clock, failures, 20, 1_000))
         failures += 1
       }
@@ -76,15 +78,25 @@ export class Appender {
     way.busy = false
   }
 
+  /** Nobody will be told yes before an operator has acted. The entries wait: perhaps they are in the journal after all. */
+  #turnAway(items: readonly Item[]): void {
+    for (const { waiters } of items) {
+      for (const { attempt } of waiters.splice(0)) {
+        this.#context.refuse(attempt, this.#context.turnedAway(attempt.memory) ?? new HoldfastError('unavailable'))
+      }
+    }
+  }
+
   async #append(items: Item[]): Promise<void> {
-    const { journal } = this.#context
+    const { journal, postgres, options } = this.#context
     const filed = items.map(({ lane, entry }) => ({ ref: lane.place.ref, entry, deadline: 0 }))
-    const { verdicts, clock } = await journal.append(filed)
+    const { verdicts, clock } = await postgres.watch(options.postgresPatienceMs, journal.append(filed))
     this.#context.postgres.worked()
     if (clock > 0) this.#context.learnPostgresClock(clock)
     this.#waiting -= items.length
     const gaps = new Map<Lane, Item[]>()
     const lost = new Set<Lane>()
+    let kept: Item | undefined
     for (const [index, item] of items.entries()) {
       const verdict = verdicts[index] as Verdict
       this.#context.telemetry.count?.('holdfast_entries_total', { verdict: verdict.type })
@@ -94,9 +106,11 @@ export class Appender {
         else gaps.set(item.lane, [item])
       } else {
         if (verdict.type === 'epoch' || verdict.type === 'stale') lost.add(item.lane)
+        else if (verdict.type === 'appended' || verdict.type === 'there') kept = item
         this.#conclude(item, verdict)
       }
     }
+    if (kept) this.#context.witnesses.note(kept.lane.place.ref, kept.entry)
     for (const lane of lost) lane.stales += 1
     for (const [, waiting] of gaps) void this.#mend(waiting)
     if (this.#waiting === 0) this.#drained?.()

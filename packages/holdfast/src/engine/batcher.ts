@@ -31,13 +31,15 @@ export class Batcher<T extends { readonly attempt: Attempt }> {
     for (let failures = 0; this.#queue.length > 0; ) {
       const questions = this.#queue.splice(0, BATCH_MAX)
       try {
-        await this.#ask(questions)
+        await this.#context.postgres.watch(this.#context.options.postgresPatienceMs, this.#ask(questions))
         this.#context.postgres.worked()
         failures = 0
       } catch (error) {
-        this.#context.postgres.failed()
+        this.#context.postgres.failedWith(error)
         if (this.#context.ended()) break
         this.#context.telemetry.log?.('warn', 'journal_read_failed', { reason: String(error) })
+        const stopped = this.#context.postgres.stop
+        if (stopped) for (const { attempt } of questions) this.#context.refuse(attempt, stopped)
         // Those whose caller has gone are not kept: Postgres may be away for long.
         this.#queue = questions.concat(this.#queue).filter(({ attempt }) => !attempt.settled)
         await sleep(this.#context.clock, 20 + jitteredMs(this.#context.clock, failures, 20, 1_000))

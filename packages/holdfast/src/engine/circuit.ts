@@ -1,3 +1,4 @@
+import { HoldfastError } from '../errors/index.js'
 import { type Clock, jitteredMs } from './clock.js'
 
 export interface CircuitParts {
@@ -21,6 +22,7 @@ export class Circuit {
   #tries = 0
   #cancel: (() => void) | undefined
   #closed = false
+  #stop: HoldfastError | null = null
 
   constructor(clock: Clock, parts: CircuitParts) {
     this.#clock = clock
@@ -31,29 +33,71 @@ export class Circuit {
     return this.#open
   }
 
+  /** It is there, and said that an operator has to act first: only the probe finds out that he has. */
+  get stop(): HoldfastError | null {
+    return this.#stop
+  }
+
   /** `begunAt`: since when the call that failed was under way. */
   failed(begunAt = this.#clock.now()): void {
     if (this.#open || this.#closed) return
     this.#doubtedAt ??= Math.max(begunAt, this.#workedAt)
-    if (this.#clock.now() - this.#doubtedAt < this.#parts.patienceMs) return
+    if (this.#clock.now() - this.#doubtedAt >= this.#parts.patienceMs) this.#begin()
+  }
+
+  failedWith(error: unknown): void {
+    if (HoldfastError.is(error, 'reconcile_required')) this.#stopFor(error)
+    else this.failed()
+  }
+
+  /** Says nothing, for longer than anybody should wait before others are let in. It may still answer, and then that counts. */
+  silent(): void {
+    if (!this.#open && !this.#closed) this.#begin()
+  }
+
+  #begin(): void {
     this.#open = true
     this.#tries = 0
     this.#parts.onChange(true)
     this.#schedule()
   }
 
+  #stopFor(error: HoldfastError): void {
+    if (this.#closed) return
+    // Who found out knows the reason, others only hear of it.
+    if (!this.#stop || error.because !== undefined) this.#stop = error
+    if (!this.#open) this.#begin()
+  }
+
   worked(): void {
     this.#doubtedAt = undefined
     this.#workedAt = this.#clock.now()
-    if (!this.#open) return
+    // What is only read works all the while.
+    if (!this.#open || this.#stop) return
     this.#open = false
     this.#cancel?.()
     this.#parts.onChange(false)
   }
 
+  /** The operator has acted. */
+  release(): void {
+    this.#stop = null
+    this.worked()
+  }
+
   close(): void {
     this.#closed = true
     this.#cancel?.()
+  }
+
+  /** Waits for an answer; when none comes for so long, what comes now is not let in any more. */
+  async watch<T>(patienceMs: number, answer: Promise<T>): Promise<T> {
+    const cancel = this.#clock.after(patienceMs, () => this.silent(), true)
+    try {
+      return await answer
+    } finally {
+      cancel()
+    }
   }
 
   #schedule(): void {
@@ -63,8 +107,9 @@ export class Circuit {
       () => {
         this.#tries += 1
         this.#parts.probe().then(
-          () => this.worked(),
-          () => {
+          () => this.release(),
+          (error) => {
+            if (HoldfastError.is(error, 'reconcile_required')) this.#stopFor(error)
             if (this.#open && !this.#closed) this.#schedule()
           },
         )

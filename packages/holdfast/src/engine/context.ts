@@ -7,6 +7,7 @@ import type { Attempt } from './attempt.js'
 import type { Circuit } from './circuit.js'
 import type { Clock } from './clock.js'
 import type { Item } from './lane.js'
+import type { Witnesses } from './witnesses.js'
 
 export interface EngineOptions {
   /** Commands under way in this process; more are refused. */
@@ -53,6 +54,12 @@ export interface EngineOptions {
   readonly transferHoldWithinMs: number
   /** A transfer that nobody has set to work on for so long is finished by whoever sees it. Longer than a hold may take to come. */
   readonly transferGraceMs: number
+  /** How often at most Redis is told what this process knows to be in the journal. */
+  readonly witnessEveryMs: number
+  /** How often Postgres is asked whether it still has what was acknowledged. */
+  readonly proveEveryMs: number
+  /** Postgres did not answer for so long: what comes then is refused before it is decided, and does not wait with the others. */
+  readonly postgresPatienceMs: number
 }
 
 export const DEFAULT_OPTIONS: EngineOptions = {
@@ -80,6 +87,9 @@ export const DEFAULT_OPTIONS: EngineOptions = {
   lanesMax: 50_000,
   transferHoldWithinMs: 3_000,
   transferGraceMs: 6_000,
+  witnessEveryMs: 100,
+  proveEveryMs: 5_000,
+  postgresPatienceMs: 5_000,
 }
 
 /** By how much Redis's or Postgres's clock may be set back without a deadline being missed. */
@@ -96,6 +106,9 @@ export interface Context {
   readonly asker: string
   /** Is Postgres there? While it is not, nothing is decided that could not be acknowledged. */
   readonly postgres: Circuit
+  readonly witnesses: Witnesses
+  /** Why nothing is decided just now, for a caller who wants this; null: nothing is in the way. */
+  turnedAway(memory: boolean): HoldfastError | null
   /** Is Redis there, for the wallets of this place? */
   redisAt(place: Place): Circuit
   /** Postgres's clock, as far as it is known, never later than it is. */

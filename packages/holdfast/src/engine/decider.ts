@@ -69,14 +69,11 @@ export class Decider {
     // Shifted one by one, each costs 0.8 µs where 1,024 wait and 34 µs where 20,000 do; spliced, 0.04 and 1.4 µs.
     for (const attempt of group.queue.splice(0, this.#context.options.decideBatchMax)) {
       if (attempt.settled) continue
-      if (this.#context.redisAt(attempt.lane.place).open) {
-        // Known to be away since it was put here: it need not find out by itself.
-        this.#context.route(attempt)
-      } else if (this.#context.postgres.open && !attempt.memory) {
-        this.#context.refuse(attempt, new HoldfastError('unavailable', 'Postgres is away'))
-      } else {
-        attempts.push(attempt)
-      }
+      const away = this.#context.turnedAway(attempt.memory)
+      // Known to be away since it was put here: it need not find out by itself.
+      if (this.#context.redisAt(attempt.lane.place).open) this.#context.route(attempt)
+      else if (away) this.#context.refuse(attempt, away)
+      else attempts.push(attempt)
     }
     return attempts
   }
@@ -177,7 +174,10 @@ export class Decider {
         if (!at) break
         telemetry.count?.('holdfast_recoveries_total', { what: 'replay' })
         const { entry } = answer
-        if (entry.seq <= at.run.acked || isAcked(attempt.lane, entry)) return attempt.accept(entry, true, 'ledger')
+        if (entry.seq <= at.run.acked || isAcked(attempt.lane, entry)) {
+          this.#context.witnesses.note(attempt.lane.place.ref, entry)
+          return attempt.accept(entry, true, 'ledger')
+        }
         if (attempt.memory) return attempt.accept(entry, true, 'memory')
         return this.#wait(attempt, itemOf(attempt.lane, at, entry.seq), {
           attempt,
@@ -222,7 +222,9 @@ export class Decider {
           return this.#context.again(attempt)
         return this.#context.refuse(
           attempt,
-          new HoldfastError('unavailable', 'Too many entries of this wallet wait for Postgres'),
+          new HoldfastError('unavailable', 'Too many entries of this wallet wait for Postgres', {
+            limit: this.#context.sequencer.pendingMax,
+          }),
         )
       }
       case 'error':

@@ -1,5 +1,5 @@
 import { HoldfastError } from '../errors/index.js'
-import type { Intent, Intents, Journal } from '../journal/index.js'
+import type { Intent, Intents, Journal, Standing } from '../journal/index.js'
 import { type Command, command } from '../machine/index.js'
 import type { Place } from '../redis/index.js'
 import type { Sequencer } from '../sequencer/index.js'
@@ -19,6 +19,7 @@ import { Loader } from './loader.js'
 import { Sweeper } from './sweeper.js'
 import { TransferRecovery } from './transfer-recovery.js'
 import { type TransferOutcome, Transfers } from './transfers.js'
+import { Witnesses } from './witnesses.js'
 
 /** What fails within this time of the first failure failed for the same reason. */
 const POSTGRES_PATIENCE_MS = 20
@@ -34,6 +35,8 @@ export interface EngineParts {
   readonly shards: number
   agendaOf(shard: number): string
   placeOf(tenant: string, ref: string): Place
+  /** Where Redis keeps what processes know to be in the journal. */
+  readonly witnessesKey: string
   /** On a Cluster only wallets of one shard can share a script call. */
   readonly cluster: boolean
   readonly options?: Partial<EngineOptions>
@@ -81,6 +84,8 @@ export class Engine {
   #closed: Promise<void> | undefined
   #ended = false
   #drained: (() => void) | undefined
+  /** States of epochs up to this one are past: of another timeline, or of before Postgres was put back. */
+  #floor = 0
 
   constructor(parts: EngineParts) {
     this.#parts = parts
@@ -90,13 +95,13 @@ export class Engine {
     const { clock, telemetry, journal, sequencer, asker } = parts
     const postgres = new Circuit(clock, {
       patienceMs: POSTGRES_PATIENCE_MS,
-      probe: () => journal.read([]),
+      probe: () => this.prove(),
       onChange: (open) => {
         telemetry.log?.(open ? 'error' : 'info', open ? 'postgres_away' : 'postgres_back')
         telemetry.count?.('holdfast_circuit_changes_total', { dependency: 'postgres', to: open ? 'open' : 'closed' })
       },
     })
-    this.#context = {
+    const context: Omit<Context, 'witnesses'> = {
       sequencer,
       journal,
       clock,
@@ -104,6 +109,7 @@ export class Engine {
       telemetry,
       asker,
       postgres,
+      turnedAway: (memory) => this.#turnedAway(memory),
       redisAt: (place) => this.#redisAt(this.#groupOf(place)),
       postgresNow: () => clock.now() + this.#postgresBehindMs,
       learnPostgresClock: (time) => {
@@ -117,6 +123,7 @@ export class Engine {
       full: () => postgres.open || this.#appender.backlog >= options.backlogMax,
       ended: () => this.#ended,
     }
+    this.#context = Object.assign(context, { witnesses: new Witnesses(context as Context, parts.witnessesKey) })
     this.#deadlines = new Deadlines(clock, options.timeoutMs)
     this.#finder = new Finder(this.#context)
     this.#confirmer = new Confirmer(this.#context, this.#finder)
@@ -146,6 +153,26 @@ export class Engine {
   start(): void {
     this.#sweeper.start()
     this.#recovery.start()
+    this.#context.witnesses.start(() => this.prove())
+  }
+
+  /**
+   * Has Postgres all that was acknowledged? To be asked before anything is decided on a server that is not known yet: `via` is the way to
+   * it. Stops everything if not.
+   */
+  async prove(via: Pick<Journal, 'prove' | 'stop'> = this.#parts.journal): Promise<void> {
+    const standing = await this.#context.witnesses.prove(via)
+    this.#raiseFloor(standing)
+    if (standing.stopped === null) return this.#context.postgres.release()
+    const error = new HoldfastError('reconcile_required', undefined, { because: standing.stopped.because })
+    this.#context.postgres.failedWith(error)
+    throw error
+  }
+
+  #raiseFloor({ floor }: Standing): void {
+    if (floor <= this.#floor) return
+    this.#floor = floor
+    for (const lane of this.#lanes.values()) lane.distrust(floor + 1)
   }
 
   /** Entries decided and not yet in the journal, commands under way, those that wait for the Postgres path, and refusals for the journal. */
@@ -159,13 +186,21 @@ export class Engine {
     }
   }
 
-  get health(): { redis: boolean; redisGroups: number; redisGroupsAway: number; postgres: boolean } {
+  get health(): {
+    redis: boolean
+    redisGroups: number
+    redisGroupsAway: number
+    postgres: boolean
+    stopped: string | null
+  } {
+    const { open, stop } = this.#context.postgres
     const redisGroupsAway = [...this.#redis.values()].filter(({ open }) => open).length
     return {
       redis: redisGroupsAway === 0,
       redisGroups: this.#redis.size,
       redisGroupsAway,
-      postgres: !this.#context.postgres.open,
+      postgres: !open || stop !== null,
+      stopped: stop ? String(stop.because ?? stop.message) : null,
     }
   }
 
@@ -238,9 +273,14 @@ export class Engine {
     if (this.#appender.backlog >= this.#options.backlogMax) {
       return new HoldfastError('unavailable', 'Too many entries wait for Postgres', { limit: this.#options.backlogMax })
     }
-    if (this.#context.postgres.open && !memory) {
-      return new HoldfastError('unavailable', 'Postgres is away; nothing was decided')
-    }
+    return this.#turnedAway(memory)
+  }
+
+  /** What is acknowledged from memory goes on while Postgres is away: but not when it turned out to lack what it had acknowledged. */
+  #turnedAway(memory: boolean): HoldfastError | null {
+    const { open, stop } = this.#context.postgres
+    if (stop) return new HoldfastError('reconcile_required', undefined, stop.facts)
+    if (open && !memory) return new HoldfastError('unavailable', 'Postgres is away; nothing was decided')
     return null
   }
 
@@ -251,6 +291,9 @@ export class Engine {
 
   #route(attempt: Attempt): void {
     if (attempt.settled) return
+    if (this.#context.postgres.stop) {
+      return this.#refuse(attempt, this.#turnedAway(attempt.memory) as HoldfastError)
+    }
     const { lane, command } = attempt
     if (command.kind === 'refund' && command.facts === null && !attempt.chargeMissing) {
       return void this.#readCharge(attempt)
@@ -306,8 +349,8 @@ export class Engine {
       else if (attempt.chargeMissing) return this.#refuse(attempt, new HoldfastError('entry_not_found'))
       attempt.chargeMissing = !charge
       this.#route(attempt)
-    } catch {
-      this.#context.postgres.failed()
+    } catch (error) {
+      this.#context.postgres.failedWith(error)
       this.#again(attempt)
     }
   }
@@ -317,6 +360,7 @@ export class Engine {
     if (lane) return lane
     if (this.#lanes.size >= this.#options.lanesMax) this.#forgetIdle()
     lane = new Lane(place)
+    lane.distrust(this.#floor + 1)
     this.#lanes.set(place.walletKey, lane)
     return lane
   }
@@ -369,6 +413,7 @@ export class Engine {
       })
     }
     await this.#appender.drain(this.#options.timeoutMs)
+    await this.#context.witnesses.stop()
     this.#ended = true
     this.#deadlines.close()
     this.#context.postgres.close()

@@ -133,7 +133,7 @@ export class Fallback {
     const { clock, options, postgres, telemetry } = this.#context
     lane.owned = null
     if (!postgres.open) telemetry.log?.('warn', 'postgres_path_failed', { reason: String(error) })
-    postgres.failed()
+    postgres.failedWith(error)
     for (const attempt of group) {
       const ends = Math.min(attempt.deadline, clock.now() + options.decideWithinMs)
       attempt.unansweredUntil = Math.max(attempt.unansweredUntil, ends + CLOCK_SLACK_MS)
@@ -182,7 +182,8 @@ export class Fallback {
   async #takeOver(share: Share): Promise<void> {
     const { lane, group } = share
     // Once it is known to be away the rest of the batch need not find out one by one.
-    if (this.#context.postgres.open) throw new HoldfastError('unavailable', 'Postgres is away')
+    const away = this.#context.turnedAway(false)
+    if (away) throw away
     const snapshot = await this.#context.journal.takeOver(lane.place.ref)
     if (snapshot === null || snapshot === 'memory') {
       lane.memory = snapshot === 'memory'
@@ -293,6 +294,8 @@ export class Fallback {
       }
       return
     }
+    const last = filed.at(-1)
+    if (last) this.#context.witnesses.note(lane.place.ref, last.entry)
     const proven = fresh || filed.length > 0
     if (!proven) lane.owned = null
     for (const { attempt, own, rejection, touch } of decided) {

@@ -1,4 +1,5 @@
 import { HoldfastError } from '../errors/index.js'
+import type { Witness } from '../journal/index.js'
 import { hashEntry } from '../machine/index.js'
 import type { Look } from '../sequencer/index.js'
 import type { Attempt } from './attempt.js'
@@ -97,17 +98,22 @@ export class Loader {
           circuit.failed()
           return nobody
         }
-        postgres.failed()
+        postgres.failedWith(error.cause)
+        if (postgres.stop) return nobody
       }
     }
   }
 
   async #raiseAndInstall(lane: Lane, look: Look): Promise<'installed' | 'missing' | 'again'> {
-    const { journal, sequencer, clock, options, asker, telemetry } = this.#context
+    const { journal, sequencer, clock, options, asker, telemetry, witnesses } = this.#context
     const { ref } = lane.place
+    const known = acknowledged(ref, look)
     const [snapshot, committedKeys] = await fromJournal(async () => {
       const committed = await this.#savePending(lane, look)
-      return [await journal.raise(ref, Math.max(lane.epochMin, look.epoch + 1), lane.memoryWanted), committed] as const
+      const raised = await journal.raise(ref, Math.max(lane.epochMin, look.epoch + 1), lane.memoryWanted, known)
+      // Redis knows of something in the journal that is not there. What Redis has is left as it is: it may be all that is left of it.
+      if (known && !raised?.holds) await witnesses.accuse(journal, known)
+      return [raised, committed] as const
     })
     if (!snapshot) return 'missing'
     this.#context.postgres.worked()
@@ -150,6 +156,17 @@ export class Loader {
       .filter((_, index) => ['appended', 'there', 'seen'].includes(verdicts[index]?.type ?? ''))
       .map(({ entry }) => entry.key)
   }
+}
+
+/**
+ * What the state in Redis, of whichever life, knows to be in the journal. Only an entry that is whole counts: a state that somebody damaged
+ * says nothing about Postgres.
+ */
+function acknowledged(ref: string, { core, last, pending }: Look): Witness | null {
+  if (!core || !last || last.seq !== core.acked || last.epoch !== core.epoch) return null
+  const head = pending[0]?.entry.prev ?? core.head
+  if (last.hash !== head || hashEntry(last) !== last.hash) return null
+  return { ref, epoch: last.epoch, seq: last.seq, hash: last.hash }
 }
 
 /** It was Postgres that failed, not Redis. */

@@ -239,14 +239,15 @@ export class Transfers {
     const { clock, postgres, telemetry } = this.#context
     for (let failures = 0; ; failures += 1) {
       if (signal?.aborted) throw new HoldfastError('aborted')
-      if (postgres.open) throw new HoldfastError('unavailable', 'Postgres is away')
+      const away = this.#context.turnedAway(false)
+      if (away) throw away
       try {
         const answer = await question()
         postgres.worked()
         return answer
       } catch (error) {
         if (!(error instanceof HoldfastError) || !error.retryable) throw error
-        postgres.failed()
+        postgres.failedWith(error)
         telemetry.log?.('warn', 'transfer_question_failed', { reason: String(error) })
         const waitMs = 20 + jitteredMs(clock, failures, 20, 1_000)
         if (clock.now() + waitMs >= deadline) throw new HoldfastError('timeout')

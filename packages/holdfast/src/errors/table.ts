@@ -209,6 +209,14 @@ export const ERRORS = {
       'Redis or Postgres is away, or a queue is full. The outcome may be unknown: the same key is safe to try again.',
     action: 'Try again with the same key, later each time.',
   },
+  reconcile_required: {
+    status: 503,
+    retryable: true,
+    meaning:
+      'Postgres lacks entries that were acknowledged: it was restored, or failed over. Nothing is decided until an operator has acted.',
+    action:
+      'An operator runs `holdfast reconcile`. Then try again with the same key: what the journal has is answered, the rest is decided anew.',
+  },
   timeout: {
     status: 504,
     retryable: true,

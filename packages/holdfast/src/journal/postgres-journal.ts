@@ -15,6 +15,7 @@ import {
   type WalletTableRow,
 } from './rows.js'
 import { cutRuns, halve, type Run } from './runs.js'
+import { type Ask, prove, stop } from './standing.js'
 import type {
   Charge,
   Confirmation,
@@ -23,8 +24,10 @@ import type {
   OpenRequest,
   Refusal,
   Snapshot,
+  Standing,
   Verdict,
   WalletRow,
+  Witness,
 } from './types.js'
 import { APPEND_ROUNDS_MAX, judgeBehindBad, judgeRun } from './verdicts.js'
 
@@ -32,6 +35,8 @@ const APPENDED: Verdict = { type: 'appended' }
 const THERE: Verdict = { type: 'there' }
 const ATTEMPTS_MAX = 5
 const BACKOFF_MS = 2
+/** Longer than any statement may take. */
+const QUIESCE_MS = 20_000
 const LOCK_NOT_AVAILABLE = '55P03'
 
 interface AppendRow {
@@ -52,9 +57,11 @@ interface Answer {
 /** The journal in Postgres. See sql/0002_journal.sql for what an append compares, and why it is done in this order. */
 export class PostgresJournal implements Journal {
   readonly #postgres: Postgres
+  readonly #ask: Ask
 
   constructor(postgres: Postgres) {
     this.#postgres = postgres
+    this.#ask = (name, values) => postgres.query(name, values)
   }
 
   async append(filed: readonly Filed[]): Promise<{ verdicts: Verdict[]; clock: number }> {
@@ -188,12 +195,22 @@ export class PostgresJournal implements Journal {
     }))
   }
 
-  async raise(ref: string, epochMin: number, memory: boolean): Promise<Snapshot | null> {
+  async raise(ref: string, epochMin: number, memory: boolean, known?: Witness | null): Promise<Snapshot | null> {
+    const { epoch, seq, hash } = known ?? { epoch: 0, seq: 0, hash: '' }
     return this.#postgres.transaction(async (tx) => {
-      const [row] = await tx.query<StateRow>('raiseEpoch', [ref, epochMin, 'redis', memory])
+      const values = [ref, epochMin, 'redis', memory, epoch, seq, Buffer.from(hash, 'hex')]
+      const [row] = await tx.query<StateRow & { holds: boolean }>('raiseEpoch', values)
       if (!row) return null
-      return snapshot(row, await tx.query<HoldRow>('openHolds', [ref, row.since]))
+      return { ...snapshot(row, await tx.query<HoldRow>('openHolds', [ref, row.since])), holds: row.holds }
     })
+  }
+
+  async prove(witnesses: readonly Witness[]): Promise<Standing> {
+    return prove(this.#ask, witnesses)
+  }
+
+  async stop(epoch: number, because: string): Promise<void> {
+    await stop(this.#ask, epoch, because)
   }
 
   async takeOver(ref: string): Promise<Snapshot | 'memory' | null> {
@@ -203,6 +220,28 @@ export class PostgresJournal implements Journal {
       const rows = await tx.query<WalletTableRow>('readWallets', [`{${ref}}`])
       return rows.length > 0 ? 'memory' : null
     })
+  }
+
+  /** Who writes has the table for writing: this waits for all of them. Who comes after them sees the stop. */
+  async quiesce(): Promise<void> {
+    await this.#postgres.transaction(
+      async (tx) => {
+        await tx.execute('quiesce', `SET LOCAL lock_timeout = ${QUIESCE_MS}; LOCK TABLE wallets IN SHARE MODE`)
+      },
+      { answerTimeoutMs: 2 * QUIESCE_MS },
+    )
+  }
+
+  async lift(epoch: number, stoppedAt: number): Promise<number | null> {
+    return this.#postgres.transaction(
+      async (tx) => {
+        // It looks at every wallet.
+        await tx.execute('lift_patiently', 'SET LOCAL statement_timeout = 0')
+        const [row] = await tx.query<{ floor: string }>('liftStop', [epoch, stoppedAt])
+        return row ? Number(row.floor) : null
+      },
+      { answerTimeoutMs: 0 },
+    )
   }
 
   async find(wanted: readonly { ref: string; key: string }[]): Promise<(Entry | null)[]> {
@@ -283,5 +322,5 @@ export class PostgresJournal implements Journal {
 }
 
 function snapshot(row: StateRow, holds: readonly HoldRow[]): Snapshot {
-  return { state: readState(row, holds), memory: row.memory, clock: Number(row.clock) }
+  return { state: readState(row, holds), memory: row.memory, holds: true, clock: Number(row.clock) }
 }

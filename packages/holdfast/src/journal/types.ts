@@ -45,10 +45,35 @@ export interface Confirmation {
   readonly hold: 'unknown' | 'closed' | 'expired'
 }
 
+/**
+ * Something that is known to be in the journal, because its append was seen to succeed: an entry, or with seq 0 the wallet itself. Commits
+ * are kept in order, so a database that has the latest has all of them; one that has not was put back, or lost some in a failover.
+ */
+export interface Witness {
+  readonly ref: string
+  readonly epoch: number
+  readonly seq: number
+  readonly hash: string
+}
+
+/** How the database stands. */
+export interface Standing {
+  /** States and entries of epochs up to this one are past. */
+  readonly floor: number
+  /** What was lost of epochs up to this one was handed out: see `holdfast reconcile`. */
+  readonly settled: number
+  /** Since when (Postgres's clock, ms) and why nothing is decided; null: nothing keeps it from that. */
+  readonly stopped: { readonly at: number; readonly because: string } | null
+  /** Those of the witnesses that the journal should have, and has not. */
+  readonly missing: readonly Witness[]
+}
+
 /** A wallet's state as the journal has it, under an epoch that the caller has just raised or joined. */
 export interface Snapshot {
   readonly state: WalletState
   readonly memory: boolean
+  /** The journal has what the caller knew to be in it. */
+  readonly holds: boolean
   /** Postgres's clock, ms. */
   readonly clock: number
 }
@@ -103,8 +128,11 @@ export interface Journal {
   append(filed: readonly Filed[]): Promise<{ verdicts: Verdict[]; clock: number }>
   /** One read of the primary for many refusals. */
   confirm(refusals: readonly Refusal[]): Promise<Confirmation[]>
-  /** Raises the epoch, at least to `epochMin`, for a state that is to be installed in Redis. Null: there is no such wallet. */
-  raise(ref: string, epochMin: number, memory: boolean): Promise<Snapshot | null>
+  /**
+   * Raises the epoch, at least to `epochMin`, for a state that is to be installed in Redis. Null: there is no such wallet. `known` is what
+   * Redis has as acknowledged: whether the journal holds it is told along.
+   */
+  raise(ref: string, epochMin: number, memory: boolean, known?: Witness | null): Promise<Snapshot | null>
   /** The Postgres path takes the wallet over, or joins others who did. `memory`: Redis may know more, so nobody may. */
   takeOver(ref: string): Promise<Snapshot | 'memory' | null>
   /** Entries by key; null where there is none. */
@@ -119,6 +147,10 @@ export interface Journal {
   relax(ref: string, epoch: number, seq: number, due: number): Promise<void>
   /** Notes the open holds, so that loading the wallet need not read further back. */
   checkpoint(ref: string): Promise<void>
+  /** How the database stands, and what it should have and has not. Fails on a server that takes no writes. */
+  prove(witnesses: readonly Witness[]): Promise<Standing>
+  /** From now on nothing is decided, by anybody, until an operator has acted; unless all up to `epoch` is past already. */
+  stop(epoch: number, because: string): Promise<void>
   /** True: made now. */
   open(request: OpenRequest): Promise<boolean>
   read(refs: readonly string[]): Promise<WalletRow[]>

@@ -1,4 +1,4 @@
-import { HoldfastError } from '../errors/index.js'
+import { ERRORS, HoldfastError } from '../errors/index.js'
 
 /**
  * What a failed call did to the database:
@@ -12,6 +12,11 @@ import { HoldfastError } from '../errors/index.js'
  * - `refused`       nothing: the statement itself is wrong, or lacks rights or tables
  */
 export type PostgresOutcome = 'not_executed' | 'unknown' | 'retry' | 'data' | 'refused'
+
+/** What `timeline_epoch()` of the schema raises: entries that were acknowledged are missing, and an operator has to act. */
+const STOPPED = 'HF001'
+
+const isMistake = (outcome: PostgresOutcome) => outcome === 'data' || outcome === 'refused'
 
 /** What Postgres did wrong, with an outcome to decide by. The text of the server stays in `cause`: it can quote values. */
 export class PostgresError extends HoldfastError {
@@ -27,7 +32,7 @@ export class PostgresError extends HoldfastError {
   ) {
     const { sqlstate, constraint } = facts
     super(
-      outcome === 'data' || outcome === 'refused' ? 'internal_error' : 'unavailable',
+      sqlstate === STOPPED ? 'reconcile_required' : isMistake(outcome) ? 'internal_error' : 'unavailable',
       message,
       { outcome, ...(sqlstate && { sqlstate }), ...(constraint && { constraint }) },
       options,
@@ -58,7 +63,7 @@ const isFatal = (sqlstate: string, severity: string | undefined) =>
   severity === 'FATAL' || severity === 'PANIC' || FATAL_STATES.has(sqlstate)
 
 /** What a replica says, because the primary moved: 25006 to a write, 0A000 to BEGIN READ WRITE, 55000 to a look at its WAL. */
-const NOT_EXECUTED = new Set(['0A000', '25006', '55000', '57014', '57P03'])
+const NOT_EXECUTED = new Set(['0A000', '25006', '55000', '57014', '57P03', STOPPED])
 /** `statement_completion_unknown` and `transaction_resolution_unknown`: from a proxy or a distributed Postgres. */
 const UNKNOWN = new Set(['40003', '08007'])
 const RETRY = new Set(['40001', '40P01', '55P03'])
@@ -99,6 +104,8 @@ export function statementFailure(
     return new PostgresError(ifLost, message, { sqlstate }, { cause: error })
   }
   const outcome = outcomeOfSqlstate(sqlstate)
+  if (sqlstate === STOPPED)
+    return new PostgresError(outcome, ERRORS.reconcile_required.meaning, { sqlstate }, { cause: error })
   const { constraint } = raw
   // Only syntax, rights and names (class 42) are safe to repeat: other messages quote values, and values can be personal.
   const detail = sqlstate.startsWith('42') ? `: ${raw.message}` : constraint ? ` on ${constraint}` : ''

@@ -1,6 +1,13 @@
-export { checkServer, type ServerFinding } from './check-server.js'
+export { checkServer, inspectServer, type ServerCheck, type ServerFinding } from './check-server.js'
 export { PostgresError, type PostgresOutcome } from './failure.js'
 export { checkMigrated, type MigrateOptions, type Migration, type MigrationReport, migrate } from './migrate.js'
-export { Postgres, type PostgresOptions, type PostgresSource, type QueryName, type Transaction } from './pool.js'
+export {
+  type Guard,
+  Postgres,
+  type PostgresOptions,
+  type PostgresSource,
+  type QueryName,
+  type Transaction,
+} from './pool.js'
 export type { SessionOptions, SettingsScope } from './session.js'
-export { type DatabaseSettings, readSettings } from './settings.js'
+export { type DatabaseSettings, readSettings, readStop } from './settings.js'

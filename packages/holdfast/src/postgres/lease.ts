@@ -85,7 +85,7 @@ export class Lease {
     this.#client.off('error', this.#onError)
   }
 
-  /** For a transaction whose ROLLBACK did not come through: nobody may get this connection with it still open. */
+  /** Nobody may get this connection again: a ROLLBACK did not come through, or it is not known where it leads to. */
   discard(): void {
     this.#broken = true
   }

@@ -36,6 +36,9 @@ export interface PostgresOptions extends SessionOptions {
 /** A statement's name: the file `sql/queries/<name>.sql`, in camelCase. */
 export type QueryName = keyof typeof QUERIES
 
+/** Asks a server that is not known yet whether it has what it should have. Whatever it throws, nobody else gets to use the connection now. */
+export type Guard = (ask: Transaction['query']) => Promise<void>
+
 export interface Transaction {
   /** Runs one of `sql/queries`, prepared once a connection. */
   query<Row extends pg.QueryResultRow>(name: QueryName, values: readonly unknown[]): Promise<Row[]>
@@ -57,6 +60,8 @@ export class Postgres {
   /** `host:port`, never a user or a password. */
   readonly address: string
   readonly telemetry: Telemetry | undefined
+  /** How many connections it may open at most. */
+  readonly maxConnections: number
   readonly #pool: pg.Pool
   readonly #owned: boolean
   readonly #scope: SettingsScope
@@ -65,6 +70,10 @@ export class Postgres {
   readonly #answerTimeoutMs: number
   readonly #takeBackGauges: (() => void)[] = []
   #closing: Promise<void> | undefined
+  /** Of connections of ours, where they lead to; of those that were brought each transaction tells. */
+  readonly #lives = new WeakMap<pg.ClientBase, string | null>()
+  #guard: Guard | undefined
+  #provenLife: string | undefined
 
   /** No I/O: the first call connects. */
   constructor(source: PostgresSource, options: PostgresOptions = {}) {
@@ -81,6 +90,7 @@ export class Postgres {
     const config = isPool(source) ? source.options : typeof source === 'string' ? { connectionString: source } : source
     this.address = addressOf(config)
     this.#pool = isPool(source) ? source : this.#makePool(config, options, setForConnection(settings))
+    this.maxConnections = this.#pool.options.max
     this.#showGauges()
   }
 
@@ -93,7 +103,8 @@ export class Postgres {
       ...(this.#scope === 'connection' && {
         onConnect: async (client: pg.ClientBase) => {
           await config.onConnect?.(client)
-          await client.query(setSettings)
+          const { rows } = await client.query<{ life: string | null }>(setSettings)
+          this.#lives.set(client, rows[0]?.life ?? null)
         },
       }),
     })
@@ -114,6 +125,38 @@ export class Postgres {
     )
   }
 
+  /**
+   * From now on a server that was started, promoted or restored since is asked by `guard` first whether it has what it should have. A call
+   * of the guard's own goes over the very connection that is in question.
+   */
+  guardWith(guard: Guard): void {
+    this.#guard = guard
+  }
+
+  #isProven(life: string | null | undefined): boolean {
+    return this.#guard === undefined || (typeof life === 'string' && life === this.#provenLife)
+  }
+
+  async #prove(lease: Lease, life: string | null | undefined): Promise<void> {
+    if (this.#isProven(life)) return
+    if (!life) throw this.#isReplica()
+    await this.#guard?.(async (name, values) => {
+      const sent = {
+        name,
+        text: QUERIES[name],
+        values,
+        ifLost: 'unknown',
+        answerTimeoutMs: this.#answerTimeoutMs,
+      } as const
+      return (await lease.send<pg.QueryResultRow>(sent)).rows as never
+    })
+    this.#provenLife = life
+  }
+
+  #isReplica(): PostgresError {
+    return new PostgresError('not_executed', `Postgres at ${this.address} is a replica and takes no writes`)
+  }
+
   /** One statement, committed when this resolves. */
   async query<Row extends pg.QueryResultRow>(name: QueryName, values: readonly unknown[]): Promise<Row[]> {
     if (this.#scope === 'transaction') return this.transaction((tx) => tx.query<Row>(name, values))
@@ -129,8 +172,7 @@ export class Postgres {
   /** One round trip to a server that takes writes; a replica does not count. */
   async ping(): Promise<void> {
     const [state] = await this.query<{ in_recovery: boolean }>('ping', [])
-    if (!state?.in_recovery) return
-    throw new PostgresError('not_executed', `Postgres at ${this.address} is a replica and takes no writes`)
+    if (state?.in_recovery) throw this.#isReplica()
   }
 
   /**
@@ -144,7 +186,7 @@ export class Postgres {
     const lease = await this.#take()
     const inside = { ifLost: 'not_executed', answerTimeoutMs } as const
     try {
-      await lease.send({ name: 'begin', text: this.#begin, ...inside })
+      await this.#beginProven(lease, answerTimeoutMs)
       const result = await this.#orRollBack(lease, () =>
         work({
           query: async <Row extends pg.QueryResultRow>(name: QueryName, values: readonly unknown[]) =>
@@ -153,13 +195,21 @@ export class Postgres {
             lastRows(await lease.send<Row>({ name, text: sql, ...inside })),
         }),
       )
-      const end = await lease.send({ name: 'commit', text: 'COMMIT', ifLost: 'unknown', answerTimeoutMs })
-      // A COMMIT of a transaction in which a statement failed unnoticed is a ROLLBACK, and says so in its tag alone.
-      if (end.command !== 'COMMIT') throw new PostgresError('refused', 'Postgres rolled back instead of committing')
+      await commit(lease, answerTimeoutMs)
       return result
     } finally {
       lease.release()
     }
+  }
+
+  /** Where each transaction tells anew where it leads to, the guard gets one of its own: what it writes stays, whatever becomes of the work. */
+  async #beginProven(lease: Lease, answerTimeoutMs: number): Promise<void> {
+    const begin = { name: 'begin', text: this.#begin, ifLost: 'not_executed', answerTimeoutMs } as const
+    const life = lastRows(await lease.send<{ life?: string | null }>(begin))[0]?.life
+    if (this.#scope === 'connection' || this.#isProven(life)) return
+    await this.#orRollBack(lease, () => this.#prove(lease, life))
+    await commit(lease, answerTimeoutMs)
+    await lease.send(begin)
   }
 
   async #orRollBack<T>(lease: Lease, work: () => Promise<T>): Promise<T> {
@@ -174,7 +224,18 @@ export class Postgres {
 
   async #take(): Promise<Lease> {
     if (this.#closing) throw new HoldfastError('unavailable', 'The connection to Postgres was closed')
-    return new Lease(await this.#connect(), this.address, this.telemetry)
+    const client = await this.#connect()
+    const lease = new Lease(client, this.address, this.telemetry)
+    if (this.#scope === 'transaction') return lease
+    try {
+      await this.#prove(lease, this.#lives.get(client))
+      return lease
+    } catch (error) {
+      // A replica may be promoted at any time, and then it has another life than this connection was told of.
+      lease.discard()
+      lease.release()
+      throw error
+    }
   }
 
   /** A pool that was brought may be set to wait for ever: the wait is bounded here as well. */
@@ -207,6 +268,12 @@ export class Postgres {
     })()
     return this.#closing
   }
+}
+
+async function commit(lease: Lease, answerTimeoutMs: number): Promise<void> {
+  const end = await lease.send({ name: 'commit', text: 'COMMIT', ifLost: 'unknown', answerTimeoutMs })
+  // A COMMIT of a transaction in which a statement failed unnoticed is a ROLLBACK, and says so in its tag alone.
+  if (end.command !== 'COMMIT') throw new PostgresError('refused', 'Postgres rolled back instead of committing')
 }
 
 function checkConnections(connections: number): number {

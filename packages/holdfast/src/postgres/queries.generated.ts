@@ -146,16 +146,29 @@ WITH asked AS (
 SELECT a.source_currency, a.target_currency, m.attempt
 FROM asked a LEFT JOIN made m USING (source, key, target, amount, fee)
 ORDER BY a.n`,
-  checkServer: `-- Settings as they hold for this very connection, after what Holdfast set on it.
+  checkServer: `-- Settings as they hold for this very connection, after what Holdfast set on it; the defaults as they would be without that: of the server,
+-- the database or the role.
 SELECT
   current_setting('server_version_num')::integer AS version,
   current_setting('server_encoding') AS encoding,
   pg_is_in_recovery() AS in_recovery,
+  current_setting('transaction_read_only') AS read_only,
+  current_setting('transaction_isolation') AS isolation,
   current_setting('fsync') AS fsync,
   current_setting('full_page_writes') AS full_page_writes,
   current_setting('synchronous_commit') AS synchronous_commit,
+  (SELECT reset_val FROM pg_settings WHERE name = 'synchronous_commit') AS default_synchronous_commit,
   current_setting('synchronous_standby_names') AS standby_names,
-  (SELECT count(*)::integer FROM pg_stat_replication) AS replicas`,
+  (SELECT count(*)::integer FROM pg_stat_replication) AS replicas,
+  -- Without the right to see them they all look asynchronous: then nothing is said about it.
+  CASE WHEN pg_has_role(current_user, 'pg_read_all_stats', 'USAGE')
+       THEN (SELECT count(*)::integer FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')) END AS synchronous_replicas,
+  least(
+    current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer,
+    (SELECT CASE WHEN rolconnlimit < 0 THEN 2147483647 ELSE rolconnlimit END FROM pg_roles WHERE rolname = current_user),
+    (SELECT CASE WHEN datconnlimit < 0 THEN 2147483647 ELSE datconnlimit END FROM pg_database WHERE datname = current_database())
+  ) AS connections,
+  floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS clock`,
   claimTransfer: `-- For one of those who saw it; the others see another number.
 UPDATE transfers SET attempt = DEFAULT WHERE attempt = $1 RETURNING attempt`,
   confirm: `-- See the function: one statement for many refusals.
@@ -218,6 +231,15 @@ SELECT e.seq, e.at, e.kind, e.hold_amount, e.hold_captured, e.hold_left, e.hold_
 FROM entries e
 WHERE e.wallet = $1 AND e.seq >= $3 AND e.seq < $4 AND e.hold = $2 AND e.of_seq IS NULL
 ORDER BY e.seq DESC LIMIT 1`,
+  liftStop: `-- Things go on, unless it was stopped anew meanwhile: under epochs above all that are known, and a million above that for what nobody knows of any more.
+-- Numbers that must never come twice skip what may have been given out since the backup.
+UPDATE settings
+SET epoch_floor = greatest(least_epoch(), $1, stopped_epoch, (SELECT max(w.epoch) FROM wallets w)) + 1000000,
+    stopped_at = NULL, stopped_because = NULL, stopped_epoch = 0
+WHERE stopped_at = $2
+RETURNING epoch_floor AS floor,
+          setval('lock_tokens', nextval('lock_tokens') + 1000000000) AS token,
+          setval('transfers_attempt_seq', nextval('transfers_attempt_seq') + 1000000000) AS attempt`,
   nextLockToken: `SELECT nextval('lock_tokens') AS token`,
   openHolds: `SELECT hold, amount, captured, left_over, expires_at, refunded FROM open_holds($1, $2)`,
   openTransfers: `-- Those that have waited longest first.
@@ -238,11 +260,22 @@ WITH now AS MATERIALIZED (SELECT clock_ms() AS ms), made AS (
 )
 SELECT EXISTS (SELECT FROM made) AS made`,
   ping: `SELECT pg_is_in_recovery() AS in_recovery`,
+  proveStanding: `-- Does the journal still have what was acknowledged? Names the witnesses that are missing. Those of epochs up to the floor are past.
+SELECT least_epoch() AS floor, s.epoch_floor AS settled, s.stopped_at, s.stopped_because,
+       (SELECT array_agg(o.n::integer)
+        FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::bytea[]) WITH ORDINALITY AS o(wallet, epoch, seq, hash, n)
+        WHERE o.epoch > s.epoch_floor
+          AND NOT EXISTS (SELECT FROM entries e WHERE e.wallet = o.wallet AND e.seq = o.seq AND e.hash = o.hash)
+          AND NOT (o.seq = 0 AND EXISTS (SELECT FROM wallets w WHERE w.ref = o.wallet AND w.genesis = o.hash))) AS missing
+FROM settings s`,
   raiseEpoch: `-- A new life for a wallet's state: whatever was decided under an older epoch and is not here yet never will be.
+-- \`holds\`: the journal has what the state in Redis knew to be in it ($5 epoch, $6 seq, $7 hash), unless that is past.
 UPDATE wallets
 SET epoch = greatest(epoch + 1, $2, timeline_epoch() + 1), owner = $3, memory = memory OR $4
 WHERE ref = $1
-RETURNING epoch, memory, seq, encode(head, 'hex') AS head, at, available, reserved, credit_limit, status, due, since, clock_ms() AS clock`,
+RETURNING epoch, memory, seq, encode(head, 'hex') AS head, at, available, reserved, credit_limit, status, due, since, clock_ms() AS clock,
+          $5::bigint <= (SELECT s.epoch_floor FROM settings s) OR ($6::bigint = 0 AND genesis = $7::bytea)
+          OR EXISTS (SELECT FROM entries e WHERE e.wallet = $1 AND e.seq = $6 AND e.hash = $7) AS holds`,
   readEntries: `-- A page of a journal by seq, each entry with what it links to. Looked up one by one: a join reads all that the wallet ever did.
 SELECT e.*, encode(e.hash, 'hex') AS hash_hex,
        encode(coalesce((SELECT p.hash FROM entries p WHERE p.wallet = e.wallet AND p.seq = e.seq - 1),
@@ -284,6 +317,7 @@ FROM wallets w LEFT JOIN page ON true
 WHERE w.ref = $1
 ORDER BY page.made_seq`,
   readSettings: `SELECT secret, created_at FROM settings`,
+  readStop: `SELECT stopped_because FROM settings`,
   readWallets: `SELECT replace(ref::text, '-', '') AS ref, id, currency, metadata, opened_at, initial_limit, epoch, owner, memory, seq,
        encode(head, 'hex') AS head, at, available, reserved, credit_limit, status, due, since
 FROM wallets WHERE ref = ANY ($1::uuid[])`,
@@ -317,6 +351,10 @@ LEFT JOIN LATERAL (
 WHERE w.ref = $1`,
   relaxDue: `-- Nothing was due after all: the bound moves on, if nothing else happened meanwhile.
 UPDATE wallets SET due = $4 WHERE ref = $1 AND epoch = $2 AND seq = $3`,
+  stop: `-- Nothing more is decided. Unless an operator has let things go on meanwhile, under epochs above what is missing.
+UPDATE settings
+SET stopped_at = coalesce(stopped_at, clock_ms()), stopped_because = coalesce(stopped_because, $2), stopped_epoch = greatest(stopped_epoch, $1)
+WHERE epoch_floor < $1`,
   takeOver: `-- The Postgres path owns the wallet before it decides: an epoch of Redis is raised, one of its own is joined.
 UPDATE wallets
 SET epoch = CASE WHEN owner = 'postgres' AND epoch > timeline_epoch() THEN epoch

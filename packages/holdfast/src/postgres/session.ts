@@ -92,6 +92,16 @@ const literal = (text: string) => `'${text.replaceAll("'", "''")}'`
 
 type Settings = ReturnType<typeof sessionSettings>
 
+/**
+ * Which life of which server this is: another one after every start, promotion, and for a database or schema that was made anew. Null on
+ * a replica. What is behind an address can be put back to an earlier state only by one of these.
+ */
+const LIFE = `CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.concat_ws(' ',
+  pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time()),
+  pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8),
+  (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()),
+  pg_catalog.to_regclass('settings')::oid) END AS life`
+
 /** For a connection of ours, once. The isolation and the access mode of a transaction are defaults here, explicit in BEGIN. */
 export function setForConnection(settings: Settings): string {
   const all = [
@@ -100,7 +110,7 @@ export function setForConnection(settings: Settings): string {
     ['default_transaction_read_only', 'off'],
     ['application_name', 'holdfast'],
   ]
-  return `SELECT ${all.map(([name, value]) => `pg_catalog.set_config('${name}', ${literal(value as string)}, false)`).join(', ')}`
+  return `SELECT ${all.map(([name, value]) => `pg_catalog.set_config('${name}', ${literal(value as string)}, false)`).join(', ')}, ${LIFE}`
 }
 
 const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE'
@@ -109,5 +119,5 @@ const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE'
 export function beginStatement(settings: Settings, scope: SettingsScope): string {
   if (scope === 'connection') return BEGIN
   const local = settings.map(([name, value]) => `pg_catalog.set_config('${name}', ${literal(value)}, true)`)
-  return `${BEGIN}; SELECT ${local.join(', ')}`
+  return `${BEGIN}; SELECT ${local.join(', ')}, ${LIFE}`
 }

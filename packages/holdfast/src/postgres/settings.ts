@@ -8,6 +8,12 @@ export interface DatabaseSettings {
   createdAt: Date
 }
 
+/** Why nothing is decided in this database until an operator has acted; null: nothing is in the way. */
+export async function readStop(postgres: Postgres): Promise<string | null> {
+  const [row] = await postgres.query<{ stopped_because: string | null }>('readStop', [])
+  return row?.stopped_because ?? null
+}
+
 export async function readSettings(postgres: Postgres): Promise<DatabaseSettings> {
   const [row] = await postgres.query<{ secret: Buffer; created_at: Date }>('readSettings', [])
   if (row === undefined) {

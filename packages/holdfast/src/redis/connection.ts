@@ -88,6 +88,42 @@ export class RedisConnection {
     }
   }
 
+  /** What each master says of itself, and when it writes snapshots, where it lets us see that. */
+  async describe(): Promise<{ info: string; save: string | null }[]> {
+    await this.ready()
+    const client = this.take()
+    const nodes = client instanceof Cluster ? client.nodes('master') : client ? [client] : []
+    try {
+      return await Promise.all(
+        nodes.map(async (node) => {
+          const [, save = null] = (await node.config('GET', 'save').catch(() => [])) as string[]
+          return { info: await node.info(), save }
+        }),
+      )
+    } catch (error) {
+      throw new RedisUnavailable('unknown', `Redis at ${this.address} does not answer: ${(error as Error).message}`)
+    }
+  }
+
+  /** Keys like this, in portions, of every master. A key that comes or goes meanwhile may be told or not; one may be told twice. */
+  async *scan(pattern: string, portion: number): AsyncGenerator<string[]> {
+    await this.ready()
+    const client = this.take()
+    const nodes = client instanceof Cluster ? client.nodes('master') : [client]
+    for (const node of nodes) {
+      for (let cursor = '0', first = true; first || cursor !== '0'; first = false) {
+        if (!node) return
+        try {
+          const [next, keys] = await node.scan(cursor, 'MATCH', pattern, 'COUNT', portion)
+          cursor = next
+          if (keys.length > 0) yield keys
+        } catch (error) {
+          throw new RedisUnavailable('unknown', `Redis at ${this.address} does not answer: ${(error as Error).message}`)
+        }
+      }
+    }
+  }
+
   async close(): Promise<void> {
     for (const takeBack of this.#takeBack.splice(0)) takeBack()
     await Promise.all(this.#links.map((link) => link.close()))

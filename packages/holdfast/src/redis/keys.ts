@@ -25,6 +25,15 @@ export interface KeysOptions {
   readonly shards: number
 }
 
+/** What the keys of wallets look like, of whichever tenant. */
+export const WALLET_KEYS = 'hf:*:wallet:v1:*'
+
+/** Whose wallet a key is; null: it is none. */
+export function readWalletKey(key: string): { tenant: string; ref: string } | null {
+  const [, tenant, ref] = /^hf:([a-z0-9_-]{1,64}):\{\d+\}:wallet:v1:([0-9a-f]{32})$/.exec(key) ?? []
+  return tenant && ref ? { tenant, ref } : null
+}
+
 /** Where a wallet is: its keys in Redis, and its name in Postgres and on the agenda. */
 export interface Place {
   readonly tenant: string
@@ -123,6 +132,11 @@ export class Keys {
   /** The wallets of a shard that somebody must look at, by time. */
   agenda(shard: number): string {
     return `hf:*:{${shard}}:agenda:v1:${this.#database}`
+  }
+
+  /** What processes know to be in the journal. One for the whole database: it says how all of it stands. */
+  get witnesses(): string {
+    return `hf:*:{0}:witnesses:v1:${this.#database}`
   }
 
   #hmac(walletId: string): string {

@@ -934,6 +934,213 @@ return table.concat(reply)
 `,
 }
 
+export const walletDistrust: Script = {
+  name: 'wallet_distrust',
+  sha1: '625c69632e4637684d3402ad1782bd153e1a03f4',
+  keys: { min: 1, variable: false },
+  resend: 'safe',
+  batchMax: null,
+  batchArg: 1,
+  readonly: false,
+  source: `local pack = struct.pack
+local unpack_bytes = struct.unpack
+local ENTRY_NAMES = '<c40Bc0Hc0Hc0'
+local ENTRY_HASHED = '<c40Bc0Hc0Hc0Hc0Hc0I4c0ddddddddddddddd'
+local ENTRY = ENTRY_HASHED .. 'c40dd'
+local function digits(n)
+return string.format('%.0f', n)
+end
+local function read_entry(bytes)
+local _, kind, key, hold, counter, params, metadata, epoch, seq, at, amount, _, _, _, _, _, _, _, _, hold_refunded, of, of_refunded, hash =
+unpack_bytes(ENTRY, bytes)
+return {
+kind = kind, key = key, hold = hold, counter = counter, params = params, metadata = metadata, epoch = epoch, seq = seq, at = at,
+amount = amount, hold_refunded = hold_refunded, of = of, of_refunded = of_refunded, hash = hash,
+}
+end
+local CORE = '<BBBddddddddddddddc32c40c0'
+local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
+local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
+local CORE_VERSION = 2
+local MARK = 5
+local STATUSES = { 'active', 'frozen', 'closed' }
+local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
+local CORE_ALONE = { 'core' }
+local HOLD = '<ddddd'
+local HOLD_EXPIRES = 25
+local CLOSES_HOLD = { settle = true, release = true, expire = true }
+local OVERLOOKED_MS = 60000
+local VALUES_MAX = 4000
+local function parse_core(bytes)
+if #bytes < CORE_BYTES then
+return nil
+end
+local version, status, memory, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
+unpack_bytes(CORE_NUMBERS, bytes)
+if version ~= CORE_VERSION or not STATUSES[status] then
+return nil
+end
+return {
+status = STATUSES[status], memory = memory == 1, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
+limit = limit, due = due, since = since, open = open, acked = acked, floor = floor, agenda = agenda, clock = clock, ring = ring,
+life = life, head = head, recent = string.sub(bytes, CORE_BYTES + 1),
+}
+end
+local function read_core(key)
+local bytes = redis.pcall('HGET', key, 'core')
+if type(bytes) ~= 'string' then
+return nil, ''
+end
+return parse_core(bytes), bytes
+end
+local function format_core(w)
+local recent = w.recent
+if w.fresh ~= '' then
+recent = string.sub(recent .. w.fresh, -MARK * w.ring)
+end
+return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], w.memory and 1 or 0, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
+w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, recent)
+end
+local function track(w, key, loaded)
+w.key = key
+w.loaded = loaded                                            -- fields as they are now; false: not there
+w.writes = { 'core', false, false, false, false, false }     -- field, value, field, value, … for HSET
+w.written = 2
+w.gone = false                                               -- fields for HDEL
+w.before = w.seq
+w.fresh = ''                                                 -- marks of the entries that came since (wallet/recent)
+w.entries = false                                            -- entries that are not in their place in Redis yet, by seq
+return w
+end
+local function read_wallet(key, fields, life, epoch_min)
+local values = redis.pcall('HMGET', key, unpack(fields))
+local w = values[1] and parse_core(values[1])
+if not w then
+return nil, 'missing', 0
+end
+if w.life ~= life then
+return nil, 'incarnation', w.epoch
+end
+if w.epoch < epoch_min then
+return nil, 'epoch', w.epoch
+end
+if #fields == 2 then
+return track(w, key, { [fields[2]] = values[2] })
+end
+local loaded = {}
+for i = 2, #fields do
+loaded[fields[i]] = values[i]
+end
+return track(w, key, loaded)
+end
+local function get(w, field)
+local value = w.loaded[field]
+if value == nil then
+value = redis.call('HGET', w.key, field)
+w.loaded[field] = value
+end
+return value
+end
+local function write(w, field, value)
+local writes, written = w.writes, w.written
+writes[written + 1] = field
+writes[written + 2] = value
+w.written = written + 2
+end
+local function put(w, field, value)
+write(w, field, value)
+w.loaded[field] = value
+end
+local function remove(w, field)
+w.gone = w.gone or {}
+w.gone[#w.gone + 1] = field
+w.loaded[field] = false
+end
+local function read_hold(w, id)
+local bytes = get(w, 'h:' .. id)
+if not bytes then
+return nil
+end
+local amount, captured, left, expires, refunded = unpack_bytes(HOLD, bytes)
+return { amount = amount, captured = captured, left = left, expires = expires, refunded = refunded }
+end
+local function format_hold(hold)
+return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
+end
+local function due_holds(w, now)
+local due = {}
+local next_due = 0
+local function consider(field, value)
+local expires = unpack_bytes('<d', value, HOLD_EXPIRES)
+if expires > now then
+if next_due == 0 or expires < next_due then
+next_due = expires
+end
+return
+end
+local id = string.sub(field, 3)
+w.loaded[field] = value
+local hold = read_hold(w, id)
+hold.id = id
+due[#due + 1] = hold
+end
+local held = {}
+for field, value in pairs(w.loaded) do
+if value and string.sub(field, 1, 2) == 'h:' then
+held[field] = value
+end
+end
+local all = redis.call('HGETALL', w.key)
+for i = 1, #all, 2 do
+local field = all[i]
+if string.sub(field, 1, 2) == 'h:' and w.loaded[field] == nil then
+held[field] = all[i + 1]
+end
+end
+for field, value in pairs(held) do
+consider(field, value)
+end
+table.sort(due, function(a, b)
+if a.expires ~= b.expires then
+return a.expires < b.expires
+end
+return a.id < b.id
+end)
+return due, next_due
+end
+local function in_parts(command, key, values, count)
+for i = 1, count, VALUES_MAX do
+redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
+end
+end
+local function write_wallet(w, agenda_key, name, wanted)
+if w.due > 0 and w.due < wanted then
+wanted = w.due
+end
+if w.agenda == 0 or wanted < w.agenda then
+w.agenda = wanted
+redis.call('ZADD', agenda_key, digits(wanted), name)
+elseif w.clock - w.agenda > OVERLOOKED_MS then
+w.agenda = wanted
+redis.call('ZADD', agenda_key, 'NX', digits(wanted), name)
+end
+w.writes[2] = format_core(w)
+in_parts('HSET', w.key, w.writes, w.written)
+if w.gone then
+in_parts('HDEL', w.key, w.gone, #w.gone)
+end
+end
+local w = read_core(KEYS[1])
+if not w or w.epoch > tonumber(ARGV[1]) then
+return 0
+end
+track(w, KEYS[1], {})
+w.life = string.rep('-', 32)
+redis.call('HSET', KEYS[1], 'core', format_core(w))
+return 1
+`,
+}
+
 export const walletInspect: Script = {
   name: 'wallet_inspect',
   sha1: '9412d2498d75bc8935978c1e94d73ce80d40cef6',
@@ -2005,7 +2212,7 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: '45792f88e393096d4e1f4909c4e39726df98d450',
+  sha1: '042954ad3a5e2728df9708293f2b11909773da0f',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -2317,11 +2524,14 @@ if redis.call('SET', KEYS[2], ARGV[2], 'NX', 'PX', ARGV[3]) or redis.call('GET',
 lease = 'leased'
 end
 end
-local reply = { why, digits(w and w.epoch or 0), lease, w and core or '', digits(server_clock()), life }
+local reply = { why, digits(w and w.epoch or 0), lease, w and core or '', digits(server_clock()), life, '' }
 if not w then
 return reply
 end
 track(w, KEYS[1], {})
+if w.seq - #w.recent / MARK < w.acked then
+reply[7] = entry_bytes(w, w.acked) or ''
+end
 local entries = entries_after(w, w.acked, PENDING_MAX)
 for i = 1, #entries do
 if not entries[i] then
@@ -2329,6 +2539,311 @@ break
 end
 reply[#reply + 1] = entries[i]
 reply[#reply + 1] = was_memory(w, w.acked + i) and '1' or '0'
+end
+return reply
+`,
+}
+
+export const walletRecall: Script = {
+  name: 'wallet_recall',
+  sha1: 'c2fb8a99fc2af5b37c26eba9b9bdb9e148199774',
+  keys: { min: 2, variable: false },
+  resend: 'safe',
+  batchMax: null,
+  batchArg: 1,
+  readonly: false,
+  source: `local pack = struct.pack
+local unpack_bytes = struct.unpack
+local ENTRY_NAMES = '<c40Bc0Hc0Hc0'
+local ENTRY_HASHED = '<c40Bc0Hc0Hc0Hc0Hc0I4c0ddddddddddddddd'
+local ENTRY = ENTRY_HASHED .. 'c40dd'
+local function digits(n)
+return string.format('%.0f', n)
+end
+local function read_entry(bytes)
+local _, kind, key, hold, counter, params, metadata, epoch, seq, at, amount, _, _, _, _, _, _, _, _, hold_refunded, of, of_refunded, hash =
+unpack_bytes(ENTRY, bytes)
+return {
+kind = kind, key = key, hold = hold, counter = counter, params = params, metadata = metadata, epoch = epoch, seq = seq, at = at,
+amount = amount, hold_refunded = hold_refunded, of = of, of_refunded = of_refunded, hash = hash,
+}
+end
+local CORE = '<BBBddddddddddddddc32c40c0'
+local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
+local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
+local CORE_VERSION = 2
+local MARK = 5
+local STATUSES = { 'active', 'frozen', 'closed' }
+local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
+local CORE_ALONE = { 'core' }
+local HOLD = '<ddddd'
+local HOLD_EXPIRES = 25
+local CLOSES_HOLD = { settle = true, release = true, expire = true }
+local OVERLOOKED_MS = 60000
+local VALUES_MAX = 4000
+local function parse_core(bytes)
+if #bytes < CORE_BYTES then
+return nil
+end
+local version, status, memory, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
+unpack_bytes(CORE_NUMBERS, bytes)
+if version ~= CORE_VERSION or not STATUSES[status] then
+return nil
+end
+return {
+status = STATUSES[status], memory = memory == 1, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
+limit = limit, due = due, since = since, open = open, acked = acked, floor = floor, agenda = agenda, clock = clock, ring = ring,
+life = life, head = head, recent = string.sub(bytes, CORE_BYTES + 1),
+}
+end
+local function read_core(key)
+local bytes = redis.pcall('HGET', key, 'core')
+if type(bytes) ~= 'string' then
+return nil, ''
+end
+return parse_core(bytes), bytes
+end
+local function format_core(w)
+local recent = w.recent
+if w.fresh ~= '' then
+recent = string.sub(recent .. w.fresh, -MARK * w.ring)
+end
+return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], w.memory and 1 or 0, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
+w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, recent)
+end
+local function track(w, key, loaded)
+w.key = key
+w.loaded = loaded                                            -- fields as they are now; false: not there
+w.writes = { 'core', false, false, false, false, false }     -- field, value, field, value, … for HSET
+w.written = 2
+w.gone = false                                               -- fields for HDEL
+w.before = w.seq
+w.fresh = ''                                                 -- marks of the entries that came since (wallet/recent)
+w.entries = false                                            -- entries that are not in their place in Redis yet, by seq
+return w
+end
+local function read_wallet(key, fields, life, epoch_min)
+local values = redis.pcall('HMGET', key, unpack(fields))
+local w = values[1] and parse_core(values[1])
+if not w then
+return nil, 'missing', 0
+end
+if w.life ~= life then
+return nil, 'incarnation', w.epoch
+end
+if w.epoch < epoch_min then
+return nil, 'epoch', w.epoch
+end
+if #fields == 2 then
+return track(w, key, { [fields[2]] = values[2] })
+end
+local loaded = {}
+for i = 2, #fields do
+loaded[fields[i]] = values[i]
+end
+return track(w, key, loaded)
+end
+local function get(w, field)
+local value = w.loaded[field]
+if value == nil then
+value = redis.call('HGET', w.key, field)
+w.loaded[field] = value
+end
+return value
+end
+local function write(w, field, value)
+local writes, written = w.writes, w.written
+writes[written + 1] = field
+writes[written + 2] = value
+w.written = written + 2
+end
+local function put(w, field, value)
+write(w, field, value)
+w.loaded[field] = value
+end
+local function remove(w, field)
+w.gone = w.gone or {}
+w.gone[#w.gone + 1] = field
+w.loaded[field] = false
+end
+local function read_hold(w, id)
+local bytes = get(w, 'h:' .. id)
+if not bytes then
+return nil
+end
+local amount, captured, left, expires, refunded = unpack_bytes(HOLD, bytes)
+return { amount = amount, captured = captured, left = left, expires = expires, refunded = refunded }
+end
+local function format_hold(hold)
+return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
+end
+local function due_holds(w, now)
+local due = {}
+local next_due = 0
+local function consider(field, value)
+local expires = unpack_bytes('<d', value, HOLD_EXPIRES)
+if expires > now then
+if next_due == 0 or expires < next_due then
+next_due = expires
+end
+return
+end
+local id = string.sub(field, 3)
+w.loaded[field] = value
+local hold = read_hold(w, id)
+hold.id = id
+due[#due + 1] = hold
+end
+local held = {}
+for field, value in pairs(w.loaded) do
+if value and string.sub(field, 1, 2) == 'h:' then
+held[field] = value
+end
+end
+local all = redis.call('HGETALL', w.key)
+for i = 1, #all, 2 do
+local field = all[i]
+if string.sub(field, 1, 2) == 'h:' and w.loaded[field] == nil then
+held[field] = all[i + 1]
+end
+end
+for field, value in pairs(held) do
+consider(field, value)
+end
+table.sort(due, function(a, b)
+if a.expires ~= b.expires then
+return a.expires < b.expires
+end
+return a.id < b.id
+end)
+return due, next_due
+end
+local function in_parts(command, key, values, count)
+for i = 1, count, VALUES_MAX do
+redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
+end
+end
+local function write_wallet(w, agenda_key, name, wanted)
+if w.due > 0 and w.due < wanted then
+wanted = w.due
+end
+if w.agenda == 0 or wanted < w.agenda then
+w.agenda = wanted
+redis.call('ZADD', agenda_key, digits(wanted), name)
+elseif w.clock - w.agenda > OVERLOOKED_MS then
+w.agenda = wanted
+redis.call('ZADD', agenda_key, 'NX', digits(wanted), name)
+end
+w.writes[2] = format_core(w)
+in_parts('HSET', w.key, w.writes, w.written)
+if w.gone then
+in_parts('HDEL', w.key, w.gone, #w.gone)
+end
+end
+local RING = 16
+local NO_MARK = '\\0\\0\\0\\0'
+local function entry_field(w, seq)
+return 'e:' .. digits(seq % w.ring)
+end
+local function entry_bytes(w, seq)
+return w.entries and w.entries[seq] or redis.call('HGET', w.key, entry_field(w, seq))
+end
+local function mark_at(w, seq)
+local last = #w.recent - (w.before - seq) * MARK
+return string.sub(w.recent, last - MARK + 1, last - 1)
+end
+local function was_memory(w, seq)
+local last = #w.recent - (w.before - seq) * MARK
+return string.sub(w.recent, last, last) == 'm'
+end
+local function entries_after(w, from, most)
+if w.seq == from + 1 and w.entries then
+return { w.entries[w.seq] }
+end
+local last = math.min(w.seq, from + most)
+local entries = {}
+local fields = {}
+for seq = from + 1, last do
+local bytes = w.entries and w.entries[seq]
+if not bytes then
+fields[#fields + 1] = entry_field(w, seq)
+end
+entries[seq - from] = bytes
+end
+if #fields == 0 then
+return entries
+end
+local stored = redis.call('HMGET', w.key, unpack(fields))
+local next_stored = 1
+for i = 1, last - from do
+if not entries[i] then
+entries[i] = stored[next_stored]
+next_stored = next_stored + 1
+end
+end
+return entries
+end
+local function remember(w, seq, bytes)
+if w.entries then
+w.entries[seq] = bytes
+else
+w.entries = { [seq] = bytes }
+end
+end
+local function grow(w)
+local from = math.max(w.seq - w.ring, w.before - #w.recent / MARK)
+local entries = entries_after(w, from, w.ring)
+w.ring = 2 * w.ring
+for i = 1, #entries do
+remember(w, from + i, entries[i])
+write(w, entry_field(w, from + i), entries[i])
+end
+end
+local function keep(w, c, bytes)
+if w.seq - w.acked >= w.ring then
+grow(w)
+end
+w.seq = w.seq + 1
+w.fresh = w.fresh .. c.mark .. (c.memory and 'm' or '-')
+remember(w, w.seq, bytes)
+write(w, entry_field(w, w.seq), bytes)
+end
+local function find_among(w, marks, last_seq, c)
+local at = string.find(marks, c.mark, 1, true)
+while at do
+local seq = last_seq - (#marks - at + 1) / MARK + 1
+if (at - 1) % MARK == 0 and seq > w.seq - w.ring then
+local bytes = entry_bytes(w, seq)
+local _, _, entry_key = unpack_bytes(ENTRY_NAMES, bytes)
+if entry_key == c.key then
+return bytes
+end
+end
+at = string.find(marks, c.mark, at + 1, true)
+end
+return nil
+end
+local function find_entry(w, c)
+local bytes = find_among(w, w.recent, w.before, c)
+if not bytes and w.fresh ~= '' then
+bytes = find_among(w, w.fresh, w.seq, c)
+end
+return bytes
+end
+local listed = redis.call('ZSCORE', KEYS[1], ARGV[1]) and '1' or '0'
+local w, core = read_core(KEYS[2])
+if not w then
+return { '', listed }
+end
+track(w, KEYS[2], {})
+local reply = { core, listed }
+local from = w.seq - #w.recent / MARK
+local entries = entries_after(w, from, w.ring)
+for i = 1, #entries do
+if entries[i] then
+reply[#reply + 1] = entries[i]
+reply[#reply + 1] = was_memory(w, from + i) and '1' or '0'
+end
 end
 return reply
 `,
@@ -3049,4 +3564,40 @@ return reply
 `,
 }
 
-export const scripts = { agendaClaim, agendaScan, lockRelease, lockRenew, lockTake, walletDecide, walletInspect, walletInstall, walletLook, walletTend } as const satisfies Record<string, Script>
+export const witnessShare: Script = {
+  name: 'witness_share',
+  sha1: '32c2ed252e26b6017908105985e9558b9d0eb77a',
+  keys: { min: 1, variable: false },
+  resend: 'safe',
+  batchMax: null,
+  batchArg: 1,
+  readonly: false,
+  source: `local time = redis.call('TIME')
+local clock = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local function number_of(note)
+return tonumber(string.match(note, '^%d+ (%d+) '))
+end
+if ARGV[3] ~= '' then
+local before = redis.call('HGET', KEYS[1], ARGV[1])
+if not before or number_of(before) < tonumber(ARGV[2]) then
+redis.call('HSET', KEYS[1], ARGV[1], string.format('%.0f %s %s', clock, ARGV[2], ARGV[3]))
+end
+end
+local all = redis.call('HGETALL', KEYS[1])
+local oldest, oldest_clock
+local witnesses = {}
+for i = 1, #all, 2 do
+local noted, witness = string.match(all[i + 1], '^(%d+) %d+ (.*)$')
+if not oldest or tonumber(noted) < oldest_clock then
+oldest, oldest_clock = all[i], tonumber(noted)
+end
+witnesses[#witnesses + 1] = witness
+end
+if #witnesses > tonumber(ARGV[4]) then
+redis.call('HDEL', KEYS[1], oldest)
+end
+return witnesses
+`,
+}
+
+export const scripts = { agendaClaim, agendaScan, lockRelease, lockRenew, lockTake, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, witnessShare } as const satisfies Record<string, Script>

@@ -53,6 +53,8 @@ export interface Look {
   clock: number
   /** Which life of the server was looked at. */
   life: string
+  /** The last entry that Redis knows to be in the journal, if it remembers it. */
+  last: Entry | null
   pending: { entry: Entry; memory: boolean }[]
 }
 
@@ -66,6 +68,23 @@ export interface HotState {
   holds: Map<string, HoldState>
   /** Entries behind `acked`, as far as they are there without a hole. */
   pending: Entry[]
+}
+
+/** All that Redis remembers of a wallet, whether it is to be trusted or not. */
+export interface Recollection {
+  core: CoreState
+  /** It is on the agenda of this database: so it is one of its wallets, whatever Postgres has of it. */
+  listed: boolean
+  /** Oldest first. What is newer than `core.acked` was pending. */
+  entries: { entry: Entry; memory: boolean }[]
+}
+
+/** An entry that is known to be in the journal. */
+export interface Known {
+  ref: string
+  epoch: number
+  seq: number
+  hash: string
 }
 
 export type CoreState = Omit<WalletState, 'holds' | 'base' | 'refundedByEntry' | 'closedHolds'> & {
@@ -162,11 +181,7 @@ export function readEntries(reply: readonly (Buffer | null)[], from: number): En
 }
 
 export function readLook(reply: readonly Buffer[]): Look {
-  const [why, epoch, lease, core, clock, life] = reply
-  const pending: Look['pending'] = []
-  for (let i = 6; i + 1 < reply.length; i += 2) {
-    pending.push({ entry: unpackEntry(reply[i] as Buffer), memory: String(reply[i + 1]) === '1' })
-  }
+  const [why, epoch, lease, core, clock, life, last, ...pending] = reply
   return {
     why: String(why) as Look['why'],
     epoch: Number(epoch),
@@ -174,7 +189,8 @@ export function readLook(reply: readonly Buffer[]): Look {
     core: core?.length ? readCore(core) : null,
     clock: Number(clock),
     life: String(life),
-    pending,
+    last: last?.length ? unpackEntry(last) : null,
+    pending: readMarked(pending),
   }
 }
 
@@ -209,6 +225,36 @@ function readHold(bytes: Buffer): HoldState {
   if (bytes.length !== 40) throw new RangeError('A hold has 40 bytes')
   const number = (index: number): number => bytes.readDoubleLE(8 * index)
   return { amount: number(0), captured: number(1), left: number(2), expiresAt: number(3), refunded: number(4) }
+}
+
+export function readRecollection([core, listed, ...rest]: readonly Buffer[]): Recollection | null {
+  if (!core?.length) return null
+  return { core: readCore(core), listed: String(listed) === '1', entries: readMarked(rest) }
+}
+
+/** Entries, each followed by whether it was acknowledged from memory. */
+function readMarked(reply: readonly Buffer[]): { entry: Entry; memory: boolean }[] {
+  const entries: { entry: Entry; memory: boolean }[] = []
+  for (let i = 0; i + 1 < reply.length; i += 2) {
+    entries.push({ entry: unpackEntry(reply[i] as Buffer), memory: String(reply[i + 1]) === '1' })
+  }
+  return entries
+}
+
+export function writeKnown({ epoch, seq, ref, hash }: Known): string {
+  return `${epoch} ${seq} ${ref} ${hash}`
+}
+
+const KNOWN = /^(\d{1,16}) (\d{1,16}) ([0-9a-f]{32}) ([0-9a-f]{40})$/
+
+/** What somebody else wrote there is left out. */
+export function readKnown(reply: readonly Buffer[]): Known[] {
+  const known: Known[] = []
+  for (const text of reply) {
+    const [, epoch, seq, ref, hash] = KNOWN.exec(String(text)) ?? []
+    if (ref && hash) known.push({ epoch: Number(epoch), seq: Number(seq), ref, hash })
+  }
+  return known
 }
 
 const STATUSES: readonly WalletStatus[] = ['active', 'frozen', 'closed']

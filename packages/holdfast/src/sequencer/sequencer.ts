@@ -4,21 +4,29 @@ import {
   agendaClaim,
   agendaScan,
   walletDecide,
+  walletDistrust,
   walletInspect,
   walletInstall,
   walletLook,
+  walletRecall,
   walletTend,
+  witnessShare,
 } from '../redis/scripts.generated.js'
 import { MessageWriter } from './message.js'
 import {
   type BatchReply,
   type HotState,
+  type Known,
   type Look,
   type PendingRun,
+  type Recollection,
   readBatch,
   readEntries,
   readHotStates,
+  readKnown,
   readLook,
+  readRecollection,
+  writeKnown,
 } from './reply.js'
 
 /** What the caller knows about a wallet, told along with its commands. */
@@ -76,6 +84,9 @@ export interface SequencerOptions {
   readonly now: () => number
 }
 
+/** Of so many processes, running or gone, the latest witness is kept. */
+const WITNESSES_MAX = 64
+
 const BEYOND = 1
 const MEMORY = 2
 const REFUND = 4
@@ -90,6 +101,11 @@ export class Sequencer {
   constructor(runner: ScriptRunner, options: SequencerOptions) {
     this.#runner = runner
     this.#options = options
+  }
+
+  /** Entries that a wallet may have pending. */
+  get pendingMax(): number {
+    return this.#options.pendingMax
   }
 
   async decide({ life, wallets, commands }: Batch): Promise<BatchReply> {
@@ -159,6 +175,22 @@ export class Sequencer {
   async look(place: Place, epochMin: number, asker: string, leaseMs: number): Promise<Look> {
     const keys = [place.walletKey, place.leaseKey]
     return readLook((await this.#runner.run(walletLook, keys, [epochMin, asker, leaseMs])) as Buffer[])
+  }
+
+  /** All that Redis remembers of a wallet; null: nothing that can be read. */
+  async recall({ agendaKey, walletKey, agendaName }: Place): Promise<Recollection | null> {
+    return readRecollection((await this.#runner.run(walletRecall, [agendaKey, walletKey], [agendaName])) as Buffer[])
+  }
+
+  /** Nobody believes the wallet's state any more, if it is of an epoch up to this one. */
+  async distrust({ walletKey }: Place, epoch: number): Promise<void> {
+    await this.#runner.run(walletDistrust, [walletKey], [epoch])
+  }
+
+  /** Notes what this process knows to be in the journal, and tells what others do. `note` null: only tells. */
+  async shareWitness(key: string, asker: string, note: { number: number; known: Known } | null): Promise<Known[]> {
+    const args = [asker, note?.number ?? 0, note ? writeKnown(note.known) : '', WITNESSES_MAX]
+    return readKnown((await this.#runner.run(witnessShare, [key], args)) as Buffer[])
   }
 
   async install(asker: string, installation: Installation): Promise<InstallReply> {

@@ -38,7 +38,17 @@ export const METRICS = {
   holdfast_recoveries_total: {
     type: 'counter',
     labels: ['what'],
-    help: 'What had to be set right: stale, gap, untrusted, replay, seen, take_over, fallback, help, reload; transfers that others had begun: transfer_finished, transfer_undone, transfer_dropped, and transfer_voided for those that may not arrive any more',
+    help: 'What had to be set right: stale, gap, untrusted, replay, seen, take_over, fallback, help, reload, stop (Postgres lacks what was acknowledged); transfers that others had begun: transfer_finished, transfer_undone, transfer_dropped, and transfer_voided for those that may not arrive any more',
+  },
+  holdfast_backlog_entries: {
+    type: 'gauge',
+    labels: [],
+    help: 'Entries decided in Redis that wait for Postgres in this process',
+  },
+  holdfast_stopped: {
+    type: 'gauge',
+    labels: [],
+    help: '1 while nothing is decided because Postgres lacks entries that were acknowledged: run holdfast reconcile',
   },
   holdfast_circuit_open: {
     type: 'gauge',

@@ -68,6 +68,7 @@ async function start<J extends PostgresJournal, S extends Sequencer>(
     shards: 1,
     agendaOf: (shard) => keys.agenda(shard),
     placeOf: (_tenant, ref) => keys.place(ref),
+    witnessesKey: keys.witnesses,
     cluster: false,
   })
   const close = async () => {

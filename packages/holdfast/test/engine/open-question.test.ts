@@ -110,6 +110,7 @@ async function start(options: Partial<EngineOptions> = {}) {
     shards: 1,
     agendaOf: (shard) => keys.agenda(shard),
     placeOf: (_tenant, ref) => keys.place(ref),
+    witnessesKey: keys.witnesses,
     cluster: false,
     options: { decideWithinMs: DECIDE_WITHIN_MS, ...options },
   })

@@ -55,6 +55,7 @@ function startEngine(options: Partial<EngineOptions>): Engine {
     shards: keys.shards,
     agendaOf: (shard) => keys.agenda(shard),
     placeOf: (_tenant, ref) => keys.place(ref),
+    witnessesKey: keys.witnesses,
     cluster: false,
     options,
   })

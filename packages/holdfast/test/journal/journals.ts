@@ -22,9 +22,10 @@ import {
   type WalletState,
 } from '../../src/machine/index.js'
 import { Postgres } from '../../src/postgres/index.js'
+import type { Reconcilable } from '../../src/reconcile/index.js'
 
 export interface Subject {
-  readonly journal: Journal
+  readonly journal: Journal & Reconcilable
   readonly intents: Intents
   /** Afterwards every wallet's epoch belongs to an earlier timeline of the server. */
   leaveTimeline(): Promise<void>

@@ -1,23 +1,36 @@
 import { checkServer, Postgres } from 'holdfast'
 import { describe, expect, it } from 'vitest'
 import { emptyDatabase } from '../../../../test/servers.js'
-import { judgeServer } from '../../src/postgres/check-server.js'
+import { isFinding, judgeServer, type ServerState } from '../../src/postgres/check-server.js'
 
-const SOUND = {
+const SOUND: ServerState = {
   version: 150_004,
   encoding: 'UTF8',
   in_recovery: false,
+  read_only: 'off',
+  isolation: 'read committed',
   fsync: 'on',
   full_page_writes: 'on',
   synchronous_commit: 'on',
+  default_synchronous_commit: 'on',
   standby_names: '',
   replicas: 0,
+  synchronous_replicas: 0,
+  connections: 97,
+  clockOffMs: 20,
+  pool: 10,
 }
+
+const findings = (state: Partial<ServerState>) => judgeServer({ ...SOUND, ...state }).filter(isFinding)
 
 describe('the judgement of a server', () => {
   it('finds nothing on a sound one', () => {
-    expect(judgeServer(SOUND)).toEqual([])
-    expect(judgeServer({ ...SOUND, replicas: 1, standby_names: 'a' })).toEqual([])
+    expect(findings({})).toEqual([])
+    expect(findings({ replicas: 1, standby_names: 'a', synchronous_replicas: 1 })).toEqual([])
+    // Who may not see what replicas are is not told that there are none.
+    expect(findings({ replicas: 1, standby_names: 'a', synchronous_replicas: null })).toEqual([])
+    // Ours are synchronous all the same.
+    expect(findings({ default_synchronous_commit: 'off' })).toEqual([])
   })
 
   it.each([
@@ -27,10 +40,18 @@ describe('the judgement of a server', () => {
     ['fsync', 'danger', { fsync: 'off' }],
     ['full_page_writes', 'danger', { full_page_writes: 'off' }],
     ['synchronous_commit', 'danger', { synchronous_commit: 'off' }],
-    ['synchronous_commit', 'warning', { synchronous_commit: 'local', standby_names: 'a' }],
+    ['read_only', 'danger', { read_only: 'on' }],
+    ['transaction_isolation', 'danger', { isolation: 'serializable' }],
+    ['synchronous_commit', 'warning', { synchronous_commit: 'local', standby_names: 'a', synchronous_replicas: null }],
+    ['synchronous_standby_names', 'warning', { standby_names: 'a', synchronous_replicas: 0 }],
+    ['max_connections', 'danger', { connections: 9 }],
+    ['max_connections', 'warning', { connections: 19 }],
+    ['clock', 'warning', { clockOffMs: -11_000 }],
     ['synchronous_standby_names', 'warning', { replicas: 1 }],
   ])('finds %s as %s in %j', (setting, severity, state) => {
-    expect(judgeServer({ ...SOUND, ...state })).toEqual([{ setting, severity, text: expect.stringMatching(/.{20}/) }])
+    expect(findings(state as Partial<ServerState>)).toEqual([
+      { setting, severity, text: expect.stringMatching(/.{20}/) },
+    ])
   })
 })
 

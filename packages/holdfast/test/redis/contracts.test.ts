@@ -160,6 +160,17 @@ async function useEverything(on: StrictRunner): Promise<void> {
   acked = 0
   await decide({ kind: 'credit', key: 'again', amount: 1 })
 
+  expect((await sequencer.recall(place))?.entries.length).toBeGreaterThan(0)
+  await sequencer.distrust(place, epoch)
+  epoch += 1
+  expect((await install(epoch, true)).type).toBe('installed')
+  await decide({ kind: 'credit', key: 'believed again', amount: 1 })
+  const known = { ref: place.ref, epoch, seq: 1, hash: HEAD }
+  for (let process = 0; process < 66; process += 1) {
+    await sequencer.shareWitness(keys.witnesses, `process ${process}`, { number: 1, known })
+  }
+  expect((await sequencer.shareWitness(keys.witnesses, 'process 65', { number: 2, known })).length).toBe(64)
+
   expect((await sequencer.claim(place.agendaKey, 10, 1_000)).length).toBe(1)
   expect(await sequencer.tend(place.agendaKey, [{ place, epoch, acked: 0 }])).toEqual([expect.anything()])
   now += 120_000

@@ -13,6 +13,9 @@ const migrate: Run = async (...given) => (await import('./migrate.js')).migrate(
 const audit: Run = async (...given) => (await import('./audit.js')).audit(...given)
 const rebuild: Run = async (...given) => (await import('./rebuild.js')).rebuild(...given)
 
+const reconcile: Run = async (...given) => (await import('./reconcile.js')).reconcile(...given)
+const doctor: Run = async (...given) => (await import('./doctor.js')).doctor(...given)
+
 const COMMANDS = [
   { name: 'dev', description: 'the server with a private Redis and Postgres, all on this machine', run: dev },
   { name: 'serve', description: 'the server, on the Redis and Postgres that it is given', run: serve },
@@ -29,6 +32,13 @@ const COMMANDS = [
       'Never needed for correctness: a wallet is loaded when somebody uses it',
     run: rebuild,
   },
+  {
+    name: 'reconcile',
+    description:
+      'go on after Postgres was restored, or failed over and lost commits: tells, keeps and then forgets what Redis knows of them',
+    run: reconcile,
+  },
+  { name: 'doctor', description: 'look at everything that the promise rests on, and change nothing', run: doctor },
 ] as const
 
 const EXIT_CODES = `

@@ -2,7 +2,7 @@
  * The one table of what can be configured: flag, environment variable, default, what is allowed. Parsing, `--help` and
  * `docs/reference/configuration.md` come from here. A flag wins over the environment, the environment over the default.
  */
-export type CommandName = 'dev' | 'serve' | 'migrate' | 'audit' | 'rebuild'
+export type CommandName = 'dev' | 'serve' | 'migrate' | 'audit' | 'rebuild' | 'reconcile' | 'doctor'
 
 export interface Option<T> {
   /** On the command line, without the dashes. */
@@ -58,9 +58,11 @@ const nonEmpty = (text: string): string | undefined => (text.length > 0 ? text :
 const option = <T>(definition: Option<T>): Option<T> => definition
 
 const SERVERS = ['dev', 'serve'] as const
-const ALL = ['dev', 'serve', 'migrate', 'audit', 'rebuild'] as const
 /** At work on both servers for a while, and then done. */
 const TOOLS = ['audit', 'rebuild'] as const
+/** Look at both servers, and end. */
+const LOOKS = ['reconcile', 'doctor'] as const
+const ALL = ['dev', 'serve', 'migrate', ...TOOLS, ...LOOKS] as const
 
 const SHARDS_MAX = 16_384
 
@@ -90,8 +92,8 @@ export const OPTIONS = {
     variable: 'REDIS_URL',
     hint: 'url',
     text: 'The Redis to use: one server; with redis+sentinel:// the master of that name, by its sentinels; with redis+cluster:// a Cluster, by some of its nodes. rediss for TLS. Where the sentinels have a password of their own, ?sentinelPassword= names it. Better in the environment when it holds a password: flags can be seen by others',
-    commands: [...SERVERS, ...TOOLS],
-    required: ['serve', ...TOOLS],
+    commands: [...SERVERS, ...TOOLS, ...LOOKS],
+    required: ['serve', ...TOOLS, ...LOOKS],
     secret: true,
     expected:
       'a URL such as redis://127.0.0.1:6379, rediss://user:password@host:6379/0, redis+sentinel://host:26379,host:26379/master or redis+cluster://host:6379,host:6379',
@@ -103,7 +105,7 @@ export const OPTIONS = {
     hint: 'url',
     text: 'The Postgres to use. Better in the environment when it holds a password: flags can be seen by others',
     commands: ALL,
-    required: ['serve', 'migrate', ...TOOLS],
+    required: ['serve', 'migrate', ...TOOLS, ...LOOKS],
     secret: true,
     expected: 'a URL such as postgres://user:password@127.0.0.1:5432/database',
     parse: url('postgres:', 'postgresql:'),
@@ -152,7 +154,7 @@ export const OPTIONS = {
     variable: 'HOLDFAST_DATABASE_CONNECTIONS',
     hint: 'number',
     text: 'The most connections of this process to Postgres',
-    commands: SERVERS,
+    commands: [...SERVERS, 'doctor'],
     default: 10,
     expected: 'a whole number from 1 to 1000',
     parse: integer(1, 1000),
@@ -244,6 +246,38 @@ export const OPTIONS = {
     flag: 'force',
     text: 'Also wallets that Redis has. Without it those are left as they are',
     commands: ['rebuild'],
+    default: false,
+    expected: 'no value',
+    parse: boolean,
+  }),
+  dryRun: option({
+    flag: 'dry-run',
+    text: 'Look, and change nothing',
+    commands: ['reconcile'],
+    default: false,
+    expected: 'no value',
+    parse: boolean,
+  }),
+  yes: option({
+    flag: 'yes',
+    text: 'Go on from what Postgres has. Without it nothing is changed',
+    commands: ['reconcile'],
+    default: false,
+    expected: 'no value',
+    parse: boolean,
+  }),
+  export: option<string>({
+    flag: 'export',
+    hint: 'file',
+    text: 'Where to write the entries that Redis has and Postgres lacks, a line of JSON each. With --yes, and not given, a new file in this folder',
+    commands: ['reconcile'],
+    expected: 'a file that is not there yet',
+    parse: nonEmpty,
+  }),
+  memory: option({
+    flag: 'memory',
+    text: 'Look at Redis as one from which operations are acknowledged (durability memory)',
+    commands: ['doctor'],
     default: false,
     expected: 'no value',
     parse: boolean,

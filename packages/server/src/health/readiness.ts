@@ -1,9 +1,10 @@
-import type { Telemetry } from 'holdfast'
+import { HoldfastError, type Telemetry } from 'holdfast'
 
 export type Check = () => Promise<void>
 
 export interface CheckResult {
-  status: 'up' | 'away'
+  /** `stopped`: it is there, and an operator has to act before anything is decided. */
+  status: 'up' | 'away' | 'stopped'
   durationMs: number
 }
 
@@ -66,7 +67,7 @@ export class Readiness {
       () => undefined,
       (error: Error) => error,
     )
-    const status = failure ? 'away' : 'up'
+    const status = failure ? (HoldfastError.is(failure, 'reconcile_required') ? 'stopped' : 'away') : 'up'
     this.#tellChange(name, status, failure)
     return { status, durationMs: Math.round(performance.now() - started) }
   }

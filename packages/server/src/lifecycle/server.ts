@@ -1,5 +1,6 @@
 import type { AddressInfo } from 'node:net'
 import type { FastifyInstance } from 'fastify'
+import { HoldfastError, type Postgres, readStop } from 'holdfast'
 import type { Logger } from 'pino'
 import { createApp } from '../app.js'
 import { Readiness } from '../health/index.js'
@@ -28,7 +29,7 @@ export interface RunningServer {
 export async function startServer(settings: ServerSettings): Promise<RunningServer> {
   const { connections, logger, metrics, version } = settings
   const readiness = new Readiness(
-    { redis: () => connections.redis.ping(), postgres: () => connections.postgres.ping() },
+    { redis: () => connections.redis.ping(), postgres: () => checkPostgres(connections.postgres) },
     { timeoutMs: settings.healthTimeoutMs, telemetry: metrics.telemetry },
   )
   const app = await createApp({ logger, metrics, readiness, version })
@@ -40,6 +41,13 @@ export async function startServer(settings: ServerSettings): Promise<RunningServ
     return outcome
   }
   return { url: urlOf(app.server.address() as AddressInfo), stop }
+}
+
+/** It may be there and lack what it acknowledged: then nothing is decided, and an operator has to act. */
+async function checkPostgres(postgres: Postgres): Promise<void> {
+  await postgres.ping()
+  const because = await readStop(postgres)
+  if (because !== null) throw new HoldfastError('reconcile_required', because)
 }
 
 async function listen(app: FastifyInstance, { host, port }: ServerSettings): Promise<void> {

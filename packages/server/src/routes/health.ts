@@ -6,7 +6,7 @@ import { ProblemSchema } from '../http/schemas.js'
 import type { Routes } from './index.js'
 
 const CheckSchema = Type.Object({
-  status: Type.Union([Type.Literal('up'), Type.Literal('away')]),
+  status: Type.Union([Type.Literal('up'), Type.Literal('away'), Type.Literal('stopped')]),
   durationMs: Type.Integer({ description: 'How long the answer took' }),
 })
 const ChecksSchema = Type.Record(Type.String(), CheckSchema, { description: 'By dependency: redis, postgres' })
@@ -18,7 +18,7 @@ const LiveSchema = Type.Object({
 })
 const ReadySchema = Type.Object({ status: Type.Literal('ready'), checks: ChecksSchema })
 const NotReadySchema = Type.Intersect([ProblemSchema, Type.Object({ checks: ChecksSchema })], {
-  description: 'Redis or Postgres is away, or the server is stopping',
+  description: 'Redis or Postgres is away, Postgres lacks what was acknowledged, or the server is stopping',
 })
 
 interface HealthRoutesOptions {
@@ -55,7 +55,9 @@ export const healthRoutes: Routes<HealthRoutesOptions> = async (app, { readiness
       const { ready, checks } = await readiness.report()
       if (ready) return { status: 'ready' as const, checks }
       const away = Object.keys(checks).filter((name) => checks[name]?.status === 'away')
-      return sendProblem(reply, new HoldfastError('unavailable'), { away, stopping: readiness.stopping, checks })
+      const stopped = Object.values(checks).some(({ status }) => status === 'stopped')
+      const problem = new HoldfastError(stopped ? 'reconcile_required' : 'unavailable')
+      return sendProblem(reply, problem, { away, stopping: readiness.stopping, checks })
     })
   }
 }

@@ -1,4 +1,7 @@
-/** Everything that Redis and Postgres hold, to the letter: what a refused call must leave as it was. */
+/**
+ * Everything that Redis and Postgres hold, to the letter: what a refused call must leave as it was. Without what processes know to be in the
+ * journal: that is written a moment later, by whatever came before.
+ */
 import { Redis } from 'ioredis'
 import pg from 'pg'
 import type { Path } from './paths.js'
@@ -35,7 +38,7 @@ export class Dump {
       if (key.includes(':wallet:')) {
         const hash = (await this.#redis?.hgetallBuffer(key)) as Record<string, Buffer>
         dump[key] = exact ? hash : { ...hash, core: withoutLooks(hash.core as Buffer) }
-      } else if (exact) {
+      } else if (exact && !key.includes(':witnesses:')) {
         dump[key] = await this.#redis?.zrange(key, '0', '-1', 'WITHSCORES')
       }
     }

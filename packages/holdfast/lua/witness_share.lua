@@ -1,0 +1,39 @@
+-- What processes know to be in the journal, the latest of each: so that one who has just started, or had nothing to do, can tell as well
+-- whether Postgres lacks anything. A process notes its own and hears those of all.
+--
+-- KEYS  1 the witnesses
+-- ARGV  1 who notes   2 how often it has noted before   3 its witness; empty: it only asks   4 of how many processes they are kept
+-- Returns { witness, … } as they were noted
+-- @keys 1
+-- @resend safe
+
+local time = redis.call('TIME')
+local clock = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+
+-- A note is: clock, number, witness.
+local function number_of(note)
+  return tonumber(string.match(note, '^%d+ (%d+) '))
+end
+
+if ARGV[3] ~= '' then
+  local before = redis.call('HGET', KEYS[1], ARGV[1])
+  -- One that was held up on its way must not take a later one's place.
+  if not before or number_of(before) < tonumber(ARGV[2]) then
+    redis.call('HSET', KEYS[1], ARGV[1], string.format('%.0f %s %s', clock, ARGV[2], ARGV[3]))
+  end
+end
+
+local all = redis.call('HGETALL', KEYS[1])
+local oldest, oldest_clock
+local witnesses = {}
+for i = 1, #all, 2 do
+  local noted, witness = string.match(all[i + 1], '^(%d+) %d+ (.*)$')
+  if not oldest or tonumber(noted) < oldest_clock then
+    oldest, oldest_clock = all[i], tonumber(noted)
+  end
+  witnesses[#witnesses + 1] = witness
+end
+if #witnesses > tonumber(ARGV[4]) then
+  redis.call('HDEL', KEYS[1], oldest)
+end
+return witnesses

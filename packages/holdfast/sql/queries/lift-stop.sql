@@ -1,0 +1,9 @@
+-- Things go on, unless it was stopped anew meanwhile: under epochs above all that are known, and a million above that for what nobody knows of any more.
+-- Numbers that must never come twice skip what may have been given out since the backup.
+UPDATE settings
+SET epoch_floor = greatest(least_epoch(), $1, stopped_epoch, (SELECT max(w.epoch) FROM wallets w)) + 1000000,
+    stopped_at = NULL, stopped_because = NULL, stopped_epoch = 0
+WHERE stopped_at = $2
+RETURNING epoch_floor AS floor,
+          setval('lock_tokens', nextval('lock_tokens') + 1000000000) AS token,
+          setval('transfers_attempt_seq', nextval('transfers_attempt_seq') + 1000000000) AS attempt

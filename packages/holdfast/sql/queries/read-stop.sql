@@ -1,0 +1,1 @@
+SELECT stopped_because FROM settings

@@ -1,0 +1,13 @@
+/** Rows under their headings, in columns that are as wide as they need to be. */
+export function tableOf(headings: readonly string[], rows: readonly (readonly string[])[]): string {
+  const all = [headings, ...rows]
+  const widths = headings.map((_, column) => Math.max(...all.map((row) => (row[column] ?? '').length)))
+  const line = (row: readonly string[]) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] as number))
+      .join('  ')
+      .trimEnd()
+  return all.map(line).join('\n')
+}
+
+export const number = (value: number): string => value.toLocaleString('en-US')
