@@ -1,5 +1,5 @@
 import { HoldfastError } from '../errors/index.js'
-import { type Answer, type Batch, NO_LIFE, type PendingRun } from '../sequencer/index.js'
+import type { Answer, Batch, PendingRun } from '../sequencer/index.js'
 import type { Attempt } from './attempt.js'
 import { jitteredMs } from './clock.js'
 import type { Confirmer } from './confirmer.js'
@@ -13,7 +13,7 @@ interface Group {
   calls: number
   scheduled: boolean
   /** The server that answered last, and how far its clock is ahead of the engine's: never more than it is. */
-  life: string
+  life: string | null
   aheadMs: number
 }
 
@@ -45,7 +45,7 @@ export class Decider {
     const name = this.#groupOf(attempt.lane)
     let group = this.#groups.get(name)
     if (!group) {
-      group = { queue: [], calls: 0, scheduled: false, life: NO_LIFE, aheadMs: 0 }
+      group = { queue: [], calls: 0, scheduled: false, life: null, aheadMs: 0 }
       this.#groups.set(name, group)
     }
     group.queue.push(attempt)

@@ -1,7 +1,7 @@
 import type { Command, WalletState } from '../machine/index.js'
 import type { Place, ScriptRunner } from '../redis/index.js'
 import { agendaClaim, walletDecide, walletInstall, walletLook, walletTend } from '../redis/scripts.generated.js'
-import { MessageWriter } from './message.js'
+import { MessageWriter, NO_LIFE } from './message.js'
 import { type BatchReply, type Look, type PendingRun, readBatch, readEntries, readLook } from './reply.js'
 
 /** What the caller knows about a wallet, told along with its commands. */
@@ -25,8 +25,8 @@ export interface SequencedCommand {
 }
 
 export interface Batch {
-  /** The life of the Redis server by whose clock the deadlines are; in another one nothing is decided. */
-  readonly life: string
+  /** The life of the Redis server by whose clock the deadlines are; in another one nothing is decided. Null: none is known yet. */
+  readonly life: string | null
   readonly wallets: readonly Knowledge[]
   /** `wallet` is an index into `wallets`. */
   readonly commands: readonly (SequencedCommand & { readonly wallet: number })[]
@@ -90,7 +90,7 @@ export class Sequencer {
     message.number(helpAfterMs)
     message.number(pendingMax)
     message.short(agendas.size)
-    message.life(life)
+    message.life(life ?? NO_LIFE)
     for (const { place, epochMin, epoch, acked, known } of wallets) {
       keys.push(place.walletKey)
       message.short(agendas.get(place.agendaKey) as number)
