@@ -222,7 +222,7 @@ export const MUTANTS: readonly Mutant[] = [
     rule: 'deadline',
     without: 'a paused attempt wakes up and is committed after its retry was refused',
     patches: [{ file: LUA, find: 'clock > c.deadline then', replace: 'false then' }],
-    within: 200,
+    within: 600,
   },
   {
     rule: 'a deadline is by the clock of one server alone',

@@ -6,9 +6,9 @@
 -- Returns { witness, … } as they were noted
 -- @keys 1
 -- @resend safe
+-- @include wallet/server
 
-local time = redis.call('TIME')
-local clock = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+local clock = server_clock()
 
 -- A note is: clock, number, witness.
 local function number_of(note)

@@ -3566,14 +3566,23 @@ return reply
 
 export const witnessShare: Script = {
   name: 'witness_share',
-  sha1: '32c2ed252e26b6017908105985e9558b9d0eb77a',
+  sha1: '52436899850578eff8fcad967a4c6c5e997599f4',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
   batchArg: 1,
   readonly: false,
-  source: `local time = redis.call('TIME')
-local clock = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+  source: `local function incarnation()
+local info = redis.call('INFO', 'server', 'replication')
+local run = string.find(info, 'run_id:', 1, true)
+local replication = string.find(info, 'master_replid:', 1, true)
+return string.sub(info, run + 7, run + 22) .. string.sub(info, replication + 14, replication + 29)
+end
+local function server_clock()
+local time = redis.call('TIME')
+return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+local clock = server_clock()
 local function number_of(note)
 return tonumber(string.match(note, '^%d+ (%d+) '))
 end
