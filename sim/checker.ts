@@ -58,17 +58,21 @@ export function check(
 
 /**
  * What was acknowledged and then lost must be found, while anybody is left who knows: everything stops, until an operator has acted. After
- * that it is lost, and nobody is told any more that it happened.
+ * that it is lost, and nobody is told any more that it happened. What was only pending in Redis for others may come back by itself: who
+ * appends it to what was put back loses nothing.
  */
 export function checkFound(
+  wallets: Iterable<SimWallet>,
   history: readonly Operation[],
   lostHashes: ReadonlyMap<string, number>,
   { stoppedAt, reconciledAt }: { stoppedAt: number; reconciledAt: readonly number[] },
 ): string[] {
+  const there = new Set([...wallets].flatMap(({ entries }) => entries.map(({ hash }) => hash)))
   return history.flatMap(({ heard, by, startedAt, endedAt, command: { key } }) => {
     if (heard.type !== 'yes' || heard.outcome.durability !== 'ledger') return []
-    const lostAt = lostHashes.get(heard.outcome.entry?.hash ?? '')
-    if (lostAt === undefined) return []
+    const hash = heard.outcome.entry?.hash ?? ''
+    const lostAt = lostHashes.get(hash)
+    if (lostAt === undefined || there.has(hash)) return []
     if (endedAt <= lostAt && by?.alive && stoppedAt < lostAt)
       return [`${key} was acknowledged and lost, and nobody noticed`]
     if (reconciledAt.some((time) => lostAt < time && time < startedAt))

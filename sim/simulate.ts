@@ -132,7 +132,7 @@ export async function simulate(seed: number, machines: Machines, traced = false)
       openings,
     }),
   )
-  problems.push(...checkFound(clients.history, lostHashes, operator))
+  problems.push(...checkFound(database.wallets(), clients.history, lostHashes, operator))
   // What a lagging replica lost may be one half of a transfer: nobody promises anything then.
   if (lostAt.size === 0)
     problems.push(...checkTransfers(database.wallets(), transferers.history, database.intents.size))
