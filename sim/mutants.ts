@@ -358,7 +358,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     rule: 'what was acknowledged from memory is decided again in the new life',
     without: 'a raise discards it, though Redis forgot nothing',
-    patches: [{ file: LUA, find: 'pending[#pending + 1] = command_of(entry)', replace: '' }],
+    patches: [{ file: LUA, find: 'pending[#pending + 1] = command_of(entry, mark_at(old, entry.seq))', replace: '' }],
     within: 300,
   },
   {

@@ -66,12 +66,15 @@ export const runFallback: Suite = async ({ size, commandLine, profileFolder, say
 
 /** One after the other, round by round: what disturbs one disturbs both. */
 async function play(
-  { rounds, wallets, warmUpMs, measureMs }: Plan,
+  plan: Plan,
   scenario: Scenario,
   arenas: readonly Arena[],
   say: (line: string) => void,
 ): Promise<ScenarioResult> {
-  const { spread, callers, processes } = scenario
+  const { rounds, wallets } = plan
+  const { spread, callers, processes, overload } = scenario
+  const warmUpMs = overload ? plan.overloadWarmUpMs : plan.warmUpMs
+  const measureMs = overload ? plan.overloadMeasureMs : plan.measureMs
   const place = spread === 'hot' ? { first: wallets, wallets: 1 } : { first: 0, wallets }
   const samples = new Map<string, Sample[]>(arenas.map(({ name }) => [name, []]))
   for (let round = 0; round < rounds; round += 1) {
