@@ -50,6 +50,7 @@ export class HotAudit {
     } catch (error) {
       if (!isOfRedis(error)) throw error
       this.#run.tally.blind = true
+      this.#run.parts.telemetry.log?.('warn', 'audit_blind', { shard: this.#run.work.shard, reason: String(error) })
       return null
     }
   }
