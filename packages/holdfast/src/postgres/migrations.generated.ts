@@ -445,7 +445,8 @@ CREATE FUNCTION least_epoch() RETURNS bigint LANGUAGE sql VOLATILE SET search_pa
   FROM settings s
 $$;
 
--- The same, for everything that decides: it does not get past a stop. Every statement that moves or confirms anything calls it.
+-- The same, for everything that decides: it does not get past a stop. Every statement that moves or confirms anything calls it, once: 7 to
+-- 9 us, where the timeline alone took 1 us, of the 340 us of an append with one entry and of the 11 ms of one with a thousand.
 CREATE OR REPLACE FUNCTION timeline_epoch() RETURNS bigint LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT AS $$
 DECLARE
   floor_epoch bigint;
