@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { freshRedis } from '../../../../test/servers.js'
@@ -108,8 +109,8 @@ it('tells keys apart that have the same mark', async () => {
   const message = new MessageWriter()
   const byMark = new Map<number, string>()
   let pair: [string, string] | undefined
-  for (let n = 0; !pair; n += 1) {
-    const key = `collision ${n}`
+  while (!pair) {
+    const key = randomBytes(8).toString('hex')
     message.markedString(key, 2)
     const mark = message.take().readInt32LE(2 + key.length)
     const other = byMark.get(mark)
