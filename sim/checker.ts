@@ -81,6 +81,9 @@ export function checkFound(
   })
 }
 
+/** So many of a wallet's last results are always in Redis. */
+const REMEMBERED = 16
+
 class WalletCheck {
   readonly #wallet: SimWallet
   readonly #circumstances: Circumstances
@@ -231,12 +234,17 @@ class WalletCheck {
     return entry !== undefined && (entry.params !== params || entry.metadata !== metadata)
   }
 
-  /** Did it rest on an entry that nobody had acknowledged, and that did not come to pass? Then it may not fit any more. */
+  /**
+   * Did it rest on an entry that nobody had acknowledged, and that did not come to pass? Or on one whose key was decided long before, so that
+   * Redis did not remember it and decided it anew? Then it may not fit any more.
+   */
   #restedOnNothing(told: Entry, all: readonly Operation[]): boolean {
     let { prev } = told
     while (prev !== this.#wallet.genesis && !this.#wallet.entries.some(({ hash }) => hash === prev)) {
       const before = all.find(({ heard }) => heard.type === 'yes' && heard.outcome.entry?.hash === prev)
       if (before?.heard.type !== 'yes' || !before.heard.outcome.entry) return true
+      const first = this.#byKey.get(before.command.key)
+      if (first && before.heard.outcome.entry.seq - first.seq >= REMEMBERED) return true
       prev = before.heard.outcome.entry.prev
     }
     return false
