@@ -1,0 +1,35 @@
+import { batchRoutes } from './batch.js'
+import { holdRoutes } from './holds.js'
+import type { Routes } from './index.js'
+import { operationRoutes } from './operations.js'
+import { sessionRoutes } from './sessions.js'
+import { tokenRoutes } from './tokens.js'
+import { transferRoutes } from './transfers.js'
+import { type ApiOptions, letIn } from './v1.js'
+import { walletRoutes } from './wallets.js'
+
+export type { ApiOptions } from './v1.js'
+
+/** Everything below `/v1`: behind the gate. */
+export const apiRoutes: Routes<ApiOptions> = async (app, { holdfast, gate }) => {
+  app.decorateRequest('leaveGate', null)
+  app.addHook('onRequest', (request) => letIn(gate, request))
+  // Answered, or given up by the caller: whichever comes first.
+  app.addHook('onResponse', async (request) => request.leaveGate?.())
+  app.addHook('onRequestAbort', async (request) => request.leaveGate?.())
+  // No body is an empty one: the schema then says what is missing, if anything is.
+  app.addHook('preValidation', async (request) => {
+    if (request.body === undefined) request.body = {}
+  })
+  for (const routes of [
+    walletRoutes,
+    operationRoutes,
+    holdRoutes,
+    sessionRoutes,
+    transferRoutes,
+    batchRoutes,
+    tokenRoutes,
+  ]) {
+    await app.register(routes, { holdfast, gate })
+  }
+}
