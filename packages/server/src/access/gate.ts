@@ -32,15 +32,11 @@ export class Gate {
     return text.startsWith(TOKEN_PREFIX) ? this.#byToken(text) : this.#byKey(text)
   }
 
-  /** Lets the request in and gives back how to let it out again. */
+  /** Lets the request in, and gives back how to let it out again: once. */
   enter(caller: Caller): () => void {
     const name = nameOf(caller)
     this.#limiter.enter(name, this.#limitsOf(caller))
-    let inside = true
-    return () => {
-      if (inside) this.#limiter.leave(name)
-      inside = false
-    }
+    return () => this.#limiter.leave(name)
   }
 
   /** Beside the one that came in with the request. */

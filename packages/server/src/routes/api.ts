@@ -12,11 +12,7 @@ export type { ApiOptions } from './v1.js'
 
 /** Everything below `/v1`: behind the gate. */
 export const apiRoutes: Routes<ApiOptions> = async (app, { holdfast, gate }) => {
-  app.decorateRequest('leaveGate', null)
-  app.addHook('onRequest', (request) => letIn(gate, request))
-  // Answered, or given up by the caller: whichever comes first.
-  app.addHook('onResponse', async (request) => request.leaveGate?.())
-  app.addHook('onRequestAbort', async (request) => request.leaveGate?.())
+  app.addHook('onRequest', (request, reply) => letIn(gate, request, reply))
   // No body is an empty one: the schema then says what is missing, if anything is.
   app.addHook('preValidation', async (request) => {
     if (request.body === undefined) request.body = {}

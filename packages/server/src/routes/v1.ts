@@ -17,7 +17,6 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Below `/v1` there is one by the time a handler runs. */
     caller: Caller
-    leaveGate: (() => void) | null
   }
   interface FastifyContextConfig {
     /** What the caller must have; none: the handler decides. */
@@ -59,14 +58,15 @@ export function waitOf(request: FastifyRequest, reply: FastifyReply): { durabili
 }
 
 /** Before anything of the body is read. */
-export async function letIn(gate: Gate, request: FastifyRequest): Promise<void> {
+export async function letIn(gate: Gate, request: FastifyRequest, reply: FastifyReply): Promise<void> {
   const caller = await gate.identify(request.headers.authorization)
   request.caller = caller
   const { scope } = request.routeOptions.config
   if (scope) requireScope(caller, scope)
   const { id } = request.params as { id?: string }
   if (id !== undefined) requireWallet(caller, id)
-  request.leaveGate = gate.enter(caller)
+  // Answered, or given up by the caller: either way it is closed.
+  reply.raw.once('close', gate.enter(caller))
   checkLength(caller, request)
 }
 
