@@ -5,12 +5,18 @@ const HEADER = 'idempotency-key'
 const PRINTABLE = /^[\x20-\x7e]+$/
 const QUOTED = /^"((?:[^"\\]|\\["\\])*)"$/
 
-/** The key as it came, bare or as a quoted string. */
-export function idempotencyKeyOf(headers: Record<string, string[] | undefined>): string | undefined {
-  const given = headers[HEADER]
-  if (given === undefined) return undefined
-  const [text = '', ...others] = given
-  if (others.length > 0) throw invalid('one', `${given.length}`)
+/**
+ * The key as it came, bare or as a quoted string. From the raw headers, name and value in turn: two of them were joined into one text
+ * otherwise, and that text would do as a key.
+ */
+export function idempotencyKeyOf(rawHeaders: readonly string[]): string | undefined {
+  let text: string | undefined
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    if (rawHeaders[at]?.toLowerCase() !== HEADER) continue
+    if (text !== undefined) throw invalid('one', 'several')
+    text = rawHeaders[at + 1] as string
+  }
+  if (text === undefined) return undefined
   if (!PRINTABLE.test(text)) throw invalid('printable ASCII', text === '' ? 'nothing' : 'something else')
   if (!text.startsWith('"')) return text
   const quoted = QUOTED.exec(text)?.[1]

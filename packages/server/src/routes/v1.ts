@@ -43,7 +43,7 @@ export const walletOf = ({ holdfast }: ApiOptions, { tenant }: Caller, id: strin
 
 /** For those that were found to need one: the schema of their headers sees to that. */
 export function keyOf(request: FastifyRequest): string {
-  const key = idempotencyKeyOf(request.raw.headersDistinct)
+  const key = idempotencyKeyOf(request.raw.rawHeaders)
   if (key === undefined) throw new HoldfastError('key_required')
   return key
 }

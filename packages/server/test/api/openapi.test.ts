@@ -21,6 +21,22 @@ function* refsIn(value: unknown): Generator<string> {
   for (const one of Object.values(value)) yield* refsIn(one)
 }
 
+/** From the tree that the router prints: four characters a level. */
+function routesOf({ app }: Api): string[] {
+  const above: string[] = []
+  return app
+    .printRoutes({ commonPrefix: false })
+    .split('\n')
+    .flatMap((line) => {
+      const match = /^([│ ]*)[├└]── (\S*)(?: \((.*)\))?$/.exec(line)
+      if (!match) return []
+      const [, indent = '', part = '', methods = ''] = match
+      const depth = indent.length / 4
+      above[depth] = (above[depth - 1] ?? '') + part
+      return methods === '' ? [] : methods.split(', ').map((method) => `${method} ${above[depth]}`)
+    })
+}
+
 describe('the description', () => {
   it('is OpenAPI 3.1 with a scheme for who calls', () => {
     expect(document.openapi).toBe('3.1.0')
@@ -29,15 +45,9 @@ describe('the description', () => {
 
   it('has every route of the server, and none that is not there', () => {
     const described = operations.map(({ method, path }) => `${method} ${path.replaceAll(/\{(\w+)\}/g, ':$1')}`)
-    const routed = api.app
-      .printRoutes({ commonPrefix: false, includeHooks: false })
-      .split('\n')
-      .map((line) => line.trim())
-    expect(routed.length).toBeGreaterThan(20)
-    for (const one of described) {
-      const [method, path] = one.split(' ') as [string, string]
-      expect([one, api.app.hasRoute({ method: method as 'GET', url: path })]).toEqual([one, true])
-    }
+    const own = routesOf(api).filter((route) => !/^(HEAD|OPTIONS) |\/docs/.test(route))
+    expect(own.length).toBeGreaterThan(30)
+    expect(described.sort()).toEqual(own.sort())
     expect(new Set(operations.map(({ operationId }) => operationId)).size).toBe(operations.length)
   })
 
