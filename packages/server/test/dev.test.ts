@@ -1,10 +1,9 @@
-import { execFile } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { curl } from '../../../test/curl.js'
 import { freshDatabase, freshRedis } from '../../../test/servers.js'
 import { holdfast, run } from './support/holdfast.js'
 
@@ -25,8 +24,7 @@ describe('dev', () => {
     const [first = ''] = /^ {2}curl .*$/m.exec(dev.stdout) ?? []
     expect(first).toContain(`Bearer ${key}`)
     // As a person would: by copying it.
-    const { stdout } = await promisify(execFile)('sh', ['-c', `${first} -sS`])
-    expect(JSON.parse(stdout)).toMatchObject({ id: 'alice', currency: 'usd', available: 0 })
+    expect(JSON.parse(await curl(first.trim()))).toMatchObject({ id: 'alice', currency: 'usd', available: 0 })
     const ports = [...dev.stdout.matchAll(/private, 127\.0\.0\.1:(\d+)/g)].map(([, port]) => Number(port))
     expect(ports).toHaveLength(2)
 
