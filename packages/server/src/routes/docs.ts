@@ -16,6 +16,7 @@ const EVERYWHERE: readonly ErrorCode[] = [
   'too_large',
   'rate_limited',
   'internal_error',
+  'reconcile_required',
   'unavailable',
   'timeout',
 ]
