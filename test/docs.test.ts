@@ -1,6 +1,7 @@
 /**
  * What the documentation says is tried. Blocks that begin with ```ts run are, page by page, one program: it must have no type error and
- * run against real servers, and each `console.log(…) // → text` must print that text.
+ * run against real servers, and each `console.log(…) // → text` must print that text. Blocks that begin with ```sh run are lines of curl:
+ * each must answer what stands below it, where … is anything. A page that has both runs the lines before its program first.
  *
  *   npx vitest run test/docs.test.ts --update     writes docs/reference/mutants.md
  */
@@ -11,7 +12,9 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { build } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { Api } from '../packages/server/test/support/api.js'
 import { HARMLESS, MUTANTS } from '../sim/mutants.js'
+import { curl } from './curl.js'
 import { freshDatabase, freshRedis } from './servers.js'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
@@ -59,6 +62,22 @@ function sampleOf({ path, text }: Page): Sample[] {
     },
   ]
 }
+
+interface Line {
+  readonly command: string
+  readonly answer: RegExp
+}
+
+/** The lines of curl in a part of a page, and what each answers. */
+function linesOf(text: string): Line[] {
+  const blocks = [...text.matchAll(/^```sh run\n(.*?)^```$/gms)].map(([, block]) => block as string)
+  return [...blocks.join('\n').matchAll(/^(curl .*?)\n# → ([^\n]*)$/gms)].map(([, command, answer]) => ({
+    command: command as string,
+    answer: new RegExp(`^${(answer as string).split('…').map(escaped).join('.*')}$`, 's'),
+  }))
+}
+
+const escaped = (text: string): string => text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')
 
 /** Where links lead, with their anchors. */
 function linksOf(text: string): string[] {
@@ -174,6 +193,7 @@ describe('the samples', () => {
         'docs/guides/transfers.md',
         'docs/guides/reading.md',
         'docs/guides/locks.md',
+        'docs/guides/http.md',
       ]),
     )
     for (const { prints } of samples) expect(prints.length).toBeGreaterThan(0)
@@ -201,7 +221,25 @@ describe('the samples', () => {
       logLevel: 'error',
     })
     const env = { ...process.env, REDIS_URL: await freshRedis(), DATABASE_URL: await freshDatabase() }
+    if (sample.program.includes('HOLDFAST_URL')) return tryOverHttp(sample)
     const { stdout } = await run(process.execPath, [sample.outfile], { env, timeout: 20_000 })
     expect(stdout.trimEnd().split('\n')).toEqual(sample.prints)
   })
 })
+
+/** Lines and program in the order of the page: one goes on where the other ended. */
+async function tryOverHttp({ path, outfile, prints }: Sample): Promise<void> {
+  const { text } = pages.find((page) => page.path === path) as Page
+  const [before = '', behind = ''] = text.split('```ts run')
+  const api = await Api.start()
+  const env = { HOLDFAST_URL: api.url, HOLDFAST_KEY: await api.key() }
+  const tryLines = async (part: string) => {
+    const lines = linesOf(part)
+    expect(lines.length).toBeGreaterThan(2)
+    for (const { command, answer } of lines) expect(await curl(command, env)).toMatch(answer)
+  }
+  await tryLines(before)
+  const { stdout } = await run(process.execPath, [outfile], { env: { ...process.env, ...env }, timeout: 20_000 })
+  expect(stdout.trimEnd().split('\n')).toEqual(prints)
+  await tryLines(behind)
+}

@@ -12,7 +12,7 @@ export type { OperationOptions } from './api/tenant.js'
 export type { MeterOptions, TimeTerms, UnitTerms } from './api/terms.js'
 export type { Transfer, TransferOptions } from './api/transfer.js'
 export type { WaitOptions } from './api/waiting.js'
-export type { HoldOptions, OpenOptions, Wallet, WalletState } from './api/wallet.js'
+export type { HoldOptions, OpenOptions, Wallet, WalletState, WalletsOptions } from './api/wallet.js'
 export {
   type AuditLimits,
   type AuditProgress,

@@ -148,6 +148,7 @@ function errorsPage(): string {
         code: 'insufficient_funds',
         retryable: false,
         requestId: '0c38ba9c-2c61-4654-a858-727ecc4c1aed',
+        docs: '/errors/insufficient_funds',
       },
       null,
       2,

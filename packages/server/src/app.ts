@@ -1,37 +1,48 @@
 import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { type FastifyBaseLogger, type FastifyInstance, type FastifyReply, fastify, LogController } from 'fastify'
-import { HoldfastError } from 'holdfast'
+import { type Holdfast, HoldfastError } from 'holdfast'
 import type { Logger } from 'pino'
+import type { Gate } from './access/index.js'
 import type { Readiness } from './health/index.js'
+import { allowOrigins } from './http/cors.js'
 import { headersFor, requestIdOf } from './http/headers.js'
 import { observeRequests } from './http/observe.js'
 import { handleError, handleNotFound, PROBLEM_JSON, problemOf, sendProblem, toHoldfastError } from './http/problem.js'
+import { closeUnusedConnections } from './http/unused-connections.js'
 import { validatorCompiler } from './http/validation.js'
 import type { Metrics } from './metrics/index.js'
-import { describeApi, docsRoutes, healthRoutes, metricsRoutes } from './routes/index.js'
+import { apiRoutes, describeApi, docsRoutes, errorRoutes, healthRoutes, metricsRoutes } from './routes/index.js'
+import { ProblemSchema, SHARED } from './schemas/index.js'
 
 export interface AppOptions {
   logger: Logger
   metrics: Metrics
   readiness: Readiness
   version: string
+  holdfast: Holdfast
+  gate: Gate
+  /** Of pages that may call from a browser. Default: none. */
+  corsOrigins?: readonly string[]
+  /** Default 256 kB: a batch of many operations, or 4 kB of metadata many times over. */
+  bodyMaxBytes?: number
 }
 
-/** The largest body: a thousand items of a sale, or 4 kB of metadata many times over. */
 const BODY_MAX_BYTES = 256 * 1024
 /** A request comes whole within this time: who sends a byte a minute must not hold a connection for ever. */
 const REQUEST_TIMEOUT_MS = 30_000
-const PATH_PARAMETER_MAX = 1_024
+/** An id of 255 characters, each of them four bytes and each byte percent-encoded. */
+const PATH_PARAMETER_MAX = 255 * 4 * 3
 
 /** The HTTP application, ready to listen or to be injected into. It owns no connection: what it needs is handed in. */
-export async function createApp({ logger, metrics, readiness, version }: AppOptions): Promise<FastifyInstance> {
+export async function createApp(options: AppOptions): Promise<FastifyInstance> {
+  const { logger, metrics, readiness, version, holdfast, gate, corsOrigins = [] } = options
   const app: FastifyInstance = fastify({
     loggerInstance: logger as FastifyBaseLogger,
     // Fastify's own lines would carry URLs, and with them wallets and keys.
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: 'requestId' }),
     genReqId: requestIdOf,
-    bodyLimit: BODY_MAX_BYTES,
+    bodyLimit: options.bodyMaxBytes ?? BODY_MAX_BYTES,
     requestTimeout: REQUEST_TIMEOUT_MS,
     routerOptions: { maxParamLength: PATH_PARAMETER_MAX },
     // While stopping: idle connections are closed, and who still asks on a live one is answered.
@@ -51,14 +62,19 @@ export async function createApp({ logger, metrics, readiness, version }: AppOpti
     reply.headers(headersFor(request))
   })
   observeRequests(app, metrics.telemetry)
+  closeUnusedConnections(app)
   app.addHook('onSend', async (_request, reply) => {
     if (readiness.stopping) reply.header('connection', 'close')
   })
 
+  for (const schema of [ProblemSchema, ...SHARED]) app.addSchema(schema)
   await describeApi(app, version)
+  allowOrigins(app, corsOrigins)
   await app.register(healthRoutes, { readiness, version })
   await app.register(metricsRoutes, { registry: metrics.registry })
   await app.register(docsRoutes)
+  await app.register(errorRoutes)
+  await app.register(apiRoutes, { prefix: '/v1', holdfast, gate })
   return app
 }
 

@@ -1,30 +1,53 @@
 import { type AddressInfo, connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import type { FastifyInstance } from 'fastify'
-import { HoldfastError } from 'holdfast'
+import { HoldfastError, Postgres, RedisConnection } from 'holdfast'
 import { Type } from 'typebox'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { freshDatabase, freshRedis } from '../../../test/servers.js'
 import { createApp } from '../src/app.js'
 import { Readiness } from '../src/health/index.js'
+import { type Backend, openBackend } from '../src/lifecycle/index.js'
 import { createLogger } from '../src/logging/index.js'
 import { createMetrics } from '../src/metrics/index.js'
 
 let app: FastifyInstance
 let lines: string[]
+let backend: Backend
+let redis: RedisConnection
+let postgres: Postgres
 
-/** The application with routes of the kind that will come, to see how every route behaves. */
+beforeAll(async () => {
+  redis = new RedisConnection(await freshRedis())
+  postgres = new Postgres(await freshDatabase())
+  const connections = { redis, postgres, close: async () => {} }
+  const { telemetry } = createMetrics(createLogger('silent'))
+  backend = await openBackend(connections, {
+    keyRate: 1_000,
+    keyConcurrent: 1_000,
+    auditIntervalMs: 0,
+    auditRepair: false,
+    telemetry,
+  })
+})
+afterAll(async () => {
+  await backend.close()
+  await Promise.all([redis.close(), postgres.close()])
+})
+
+/** The application with a few routes of the tests' own, to see how every route behaves. */
 async function makeApp(): Promise<FastifyInstance> {
   lines = []
   const logger = createLogger('trace', { write: (line: string) => void lines.push(line) })
   const metrics = createMetrics(logger)
   const readiness = new Readiness({}, { timeoutMs: 100, telemetry: metrics.telemetry })
-  app = await createApp({ logger, metrics, readiness, version: '1.2.3' })
+  app = await createApp({ logger, metrics, readiness, version: '1.2.3', ...backend })
   const body = Type.Object(
     { amount: Type.Integer({ minimum: 1 }), beyond: Type.Optional(Type.String({ enum: ['reject', 'available'] })) },
     { additionalProperties: false },
   )
   const querystring = Type.Object({ limit: Type.Optional(Type.Integer({ maximum: 100 })) })
-  app.post('/v1/wallets/:id/debits', { schema: { body, querystring } }, async (request) => ({ query: request.query }))
+  app.post('/tried/:id/debits', { schema: { body, querystring } }, async (request) => ({ query: request.query }))
   app.get('/rejected', async () => {
     throw new HoldfastError('insufficient_funds', 'expected at most 42, got 100', { available: 42, status: 'poor' })
   })
@@ -38,7 +61,7 @@ async function makeApp(): Promise<FastifyInstance> {
 }
 afterEach(() => app?.close())
 
-const debit = (payload: unknown, url = '/v1/wallets/user_42/debits') =>
+const debit = (payload: unknown, url = '/tried/user_42/debits') =>
   app.inject({ method: 'POST', url, payload: payload as object })
 
 describe('an error', () => {
@@ -56,6 +79,7 @@ describe('an error', () => {
       retryable: false,
       available: 42,
       requestId: 'trace-1',
+      docs: '/errors/insufficient_funds',
     })
   })
 
@@ -112,9 +136,9 @@ describe('an error', () => {
 
   it('of a query says so, while numbers in it are read out of text', async () => {
     await makeApp()
-    const tooMuch = await debit({ amount: 1 }, '/v1/wallets/user_42/debits?limit=101')
+    const tooMuch = await debit({ amount: 1 }, '/tried/user_42/debits?limit=101')
     expect(tooMuch.json().detail).toBe('query.limit: expected <= 100, got 101')
-    const fine = await debit({ amount: 1 }, '/v1/wallets/user_42/debits?limit=99')
+    const fine = await debit({ amount: 1 }, '/tried/user_42/debits?limit=99')
     expect(fine.json()).toEqual({ query: { limit: 99 } })
   })
 
@@ -127,7 +151,7 @@ describe('an error', () => {
     await makeApp()
     const response = await app.inject({
       method: 'POST',
-      url: '/v1/wallets/user_42/debits',
+      url: '/tried/user_42/debits',
       payload,
       headers: { 'content-type': type },
     })
@@ -181,14 +205,14 @@ describe('what is measured and logged', () => {
     await makeApp()
     await app.inject({
       method: 'POST',
-      url: '/v1/wallets/user_42/debits?token=hunter2',
+      url: '/tried/user_42/debits?token=hunter2',
       headers: { authorization: 'Bearer hf_live_abcdef', 'idempotency-key': 'order-17', cookie: 'session=hunter2' },
       payload: { amount: 1 },
     })
     await app.inject('/v1/customers/user_42?token=hunter2')
     const metrics = (await app.inject('/metrics')).body
     expect(metrics).toContain(
-      'http_request_duration_seconds_count{method="POST",route="/v1/wallets/:id/debits",status="2xx"} 1\n',
+      'http_request_duration_seconds_count{method="POST",route="/tried/:id/debits",status="2xx"} 1\n',
     )
     expect(metrics).toContain('http_request_duration_seconds_count{method="GET",route="none",status="4xx"} 1\n')
     expect(metrics).toContain('\nhttp_requests_in_flight 1\n')
@@ -200,7 +224,7 @@ describe('what is measured and logged', () => {
       event: 'request',
       requestId: expect.any(String),
       method: 'POST',
-      route: '/v1/wallets/:id/debits',
+      route: '/tried/:id/debits',
       status: 200,
       durationMs: expect.any(Number),
     })

@@ -24,13 +24,17 @@ describe('the command line', () => {
   it('tells every flag and variable of a command in its help', async () => {
     const all = await run(['--help'])
     expect([all.code, all.stderr]).toEqual([0, ''])
-    for (const command of ['dev', 'serve', 'migrate', 'audit', 'rebuild', 'reconcile', 'doctor'] as const) {
-      expect(all.stdout).toMatch(new RegExp(`^ +${command} `, 'm'))
-      const { code, stdout } = await run([command, '--help'])
+    const tools = ['audit', 'rebuild', 'reconcile', 'doctor', 'keys create', 'keys list', 'keys revoke'] as const
+    const commands = ['dev', 'serve', 'migrate', ...tools] as const
+    for (const command of commands) {
+      const words = command.split(' ')
+      expect(all.stdout).toMatch(new RegExp(`^ +${words[0]} `, 'm'))
+      const { code, stdout } = await run([...words, '--help'])
       expect(code).toBe(0)
       const options = Object.values<Option<unknown>>(OPTIONS)
       const told = [...stdout.matchAll(/^ +--([\w-]+)/gm)].map(([, flag]) => flag)
-      expect(told).toEqual(options.filter(({ commands }) => commands.includes(command)).map(({ flag }) => flag))
+      const flags = options.filter(({ commands, argument }) => commands.includes(command) && !argument)
+      expect(told).toEqual(flags.map(({ flag }) => flag))
       for (const { variable, commands } of options) {
         if (variable && commands.includes(command)) expect(stdout.replaceAll(/\s+/g, ' ')).toContain(`env: ${variable}`)
       }

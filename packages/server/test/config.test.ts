@@ -127,10 +127,10 @@ function configurationPage(): string {
     '|---|---|---|---|---|',
   ]
   const options = Object.values<Option<unknown>>(OPTIONS)
-  for (const { variable, flag, hint, commands, expected, ...option } of options) {
+  for (const { variable, flag, argument, hint, commands, expected, ...option } of options) {
     const cells = [
       variable ? `\`${variable}\`` : '',
-      `\`--${flag}${hint ? ` <${hint}>` : ''}\``,
+      argument ? `\`<${hint}>\`` : `\`--${flag}${hint ? ` <${hint}>` : ''}\``,
       commands.join(', '),
       defaultsOf(option),
       expected,
@@ -138,7 +138,9 @@ function configurationPage(): string {
     lines.push(`| ${cells.join(' | ')} |`)
   }
   lines.push('')
-  for (const { variable, flag, text } of options) lines.push(`- **${variable ?? `--${flag}`}**: ${text}.`)
+  for (const { variable, flag, argument, hint, text } of options) {
+    lines.push(`- **${variable ?? (argument ? `<${hint}>` : `--${flag}`)}**: ${text}.`)
+  }
   lines.push(
     '',
     '## Exit codes',

@@ -1,8 +1,9 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { curl } from '../../../test/curl.js'
 import { freshDatabase, freshRedis } from '../../../test/servers.js'
 import { holdfast, run } from './support/holdfast.js'
 
@@ -19,8 +20,11 @@ describe('dev', () => {
     expect(dev.stdout).toContain(`  docs      ${url}/docs\n`)
     expect(dev.stdout).toContain(`  data      ${join(folder, '.holdfast')}\n`)
     expect(dev.stdout).toMatch(/^ready in \d+\.\d s$/m)
-    const [, first] = /curl (\S+)/.exec(dev.stdout) ?? []
-    expect((await fetch(first as string)).status).toBe(200)
+    const [, key] = /^ {2}API key {3}(hf_\w+)$/m.exec(dev.stdout) ?? []
+    const [first = ''] = /^ {2}curl .*$/m.exec(dev.stdout) ?? []
+    expect(first).toContain(`Bearer ${key}`)
+    // As a person would: by copying it.
+    expect(JSON.parse(await curl(first.trim()))).toMatchObject({ id: 'alice', currency: 'usd', available: 0 })
     const ports = [...dev.stdout.matchAll(/private, 127\.0\.0\.1:(\d+)/g)].map(([, port]) => Number(port))
     expect(ports).toHaveLength(2)
 
@@ -40,6 +44,27 @@ describe('dev', () => {
     const second = await start()
     expect(second).toContain('"event":"ready"')
     expect(second).not.toContain('"event":"postgres_migrated"')
+  })
+
+  it('has one key for good, kept for its owner alone; another once that is of no use', async () => {
+    const keyOf = async () => {
+      const dev = await holdfast(['dev', '--port', '0', '--json'], { cwd: folder })
+      const url = await dev.ready()
+      const { key } = JSON.parse(dev.stdout) as { key: string }
+      const { status } = await fetch(`${url}/v1/wallets`, { headers: { authorization: `Bearer ${key}` } })
+      expect(status).toBe(200)
+      await dev.stop()
+      return key
+    }
+    const file = join(folder, '.holdfast/api-key')
+    const first = await keyOf()
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    expect(readFileSync(file, 'utf8')).toBe(`${first}\n`)
+    expect(await keyOf()).toBe(first)
+    writeFileSync(file, `${first.slice(0, -1)}x\n`, { mode: 0o644 })
+    const second = await keyOf()
+    expect(second).not.toBe(first)
+    expect(statSync(file).mode & 0o777).toBe(0o600)
   })
 
   it('takes each of REDIS_URL and DATABASE_URL instead of starting its own', async () => {

@@ -31,7 +31,7 @@ import { Auditing, type AuditOptions, type BackgroundAudit, checkBackground, typ
 import type { Tenant } from './tenant.js'
 import { type Transfer, type TransferOptions, transfer } from './transfer.js'
 import * as check from './validate.js'
-import { Wallet } from './wallet.js'
+import { readWallets, Wallet, type WalletState, type WalletsOptions } from './wallet.js'
 
 const DEFAULT_SHARDS = 64
 const DEFAULT_TIMEOUT_MS = 10_000
@@ -181,6 +181,11 @@ export class Holdfast {
   /** A wallet by its id, without I/O. */
   wallet(id: string): Wallet {
     return new Wallet(this.#tenant(), id)
+  }
+
+  /** The wallets of this tenant, in the order of their ids, a page at a time. */
+  async wallets(options: WalletsOptions = {}): Promise<WalletState[]> {
+    return readWallets(this.#tenant(), options)
   }
 
   /**

@@ -7,8 +7,8 @@ import type { Tenant } from './tenant.js'
 import * as check from './validate.js'
 import { type WaitOptions, within } from './waiting.js'
 
-const PAGE_MAX = 1_000
-const PAGE_DEFAULT = 100
+export const PAGE_MAX = 1_000
+export const PAGE_DEFAULT = 100
 /** The last moment that a Date can name. */
 const TIME_MAX_MS = 8_640_000_000_000_000
 

@@ -8,6 +8,8 @@ import {
   type AtOptions,
   type HoldState,
   lookAt,
+  PAGE_DEFAULT,
+  PAGE_MAX,
   type PageOptions,
   type PastBalance,
   type ReadOptions,
@@ -194,6 +196,26 @@ export class Wallet {
   async exclusive<T>(work: (lock: Lock) => T | Promise<T>, options: ExclusiveOptions = {}): Promise<T> {
     return runExclusive(this.#tenant, this.id, work, options)
   }
+}
+
+export interface WalletsOptions extends WaitOptions {
+  /** What comes after this id, whether there is such a wallet or not. Default: from the beginning. */
+  readonly after?: string
+  /** Only wallets whose id begins with it. */
+  readonly prefix?: string
+  /** 1 to 1,000, default 100. */
+  readonly limit?: number
+}
+
+export async function readWallets({ keys, reader, timeoutMs }: Tenant, given: unknown): Promise<WalletState[]> {
+  const options = check.options('options', given)
+  const after = options.after === undefined ? '' : check.text('after', options.after)
+  const prefix = options.prefix === undefined ? '' : check.text('prefix', options.prefix)
+  const limit = check.integer('limit', options.limit ?? PAGE_DEFAULT, 1, PAGE_MAX)
+  return within(timeoutMs, options, async () => {
+    const rows = await reader.wallets(keys.tenant, prefix, after, limit)
+    return rows.map((row) => stateOf(row))
+  })
 }
 
 function stateOf(row: WalletRow, core: CoreState | WalletRow = row): WalletState {

@@ -1,7 +1,8 @@
 import type { Entry, EntryKind } from '../machine/index.js'
 import type { Postgres } from '../postgres/index.js'
 import { type HoldReading, statusAfterEntry } from './hold-reading.js'
-import { type EntryRow, type HoldRow, readEntry, readHold } from './rows.js'
+import { type EntryRow, type HoldRow, readEntry, readHold, readWalletRow, type WalletTableRow } from './rows.js'
+import type { WalletRow } from './types.js'
 
 /**
  * How many entries of a wallet one statement looks through for those of a hold. A stretch takes Postgres 0.8 ms, so a hold that lived
@@ -72,6 +73,11 @@ export class JournalReader {
   constructor(postgres: Postgres, stretch = STRETCH) {
     this.#postgres = postgres
     this.#stretch = stretch
+  }
+
+  /** Wallets of a tenant by the bytes of their ids: those after `after` that begin with `prefix`. */
+  async wallets(tenant: string, prefix: string, after: string, most: number): Promise<WalletRow[]> {
+    return (await this.#postgres.query<WalletTableRow>('listWallets', [tenant, after, prefix, most])).map(readWalletRow)
   }
 
   /** Open holds in the order they were made in, those made after `after`. Null: there is no such wallet. */

@@ -178,6 +178,10 @@ DELETE FROM transfers t
 USING unnest($1::uuid[], $2::text[], $3::uuid[], $4::bigint[], $5::bigint[], $6::bigint[]) AS e(source, key, target, amount, fee, attempt)
 WHERE t.source = e.source AND t.key = e.key AND t.target = e.target AND t.amount = e.amount AND t.fee = e.fee
   AND (e.attempt = 0 OR e.attempt = t.attempt)`,
+  findApiKeys: `-- \`clock\`: whether it has expired is a question to one clock, not to each server's own.
+SELECT id, tenant, name, scopes, wallet_prefix, hash, created_at, expires_at, revoked_at, last_used_at, rate_max, concurrent_max,
+       body_max_bytes, clock_ms() AS clock
+FROM api_keys WHERE id = ANY ($1::text[])`,
   findHold: `-- What can be told about a hold from indexes alone: how it was made, what was refunded of it, and that it was closed under a key that
 -- follows from its own: by its expiry, or as a session by its end. One row if there is the wallet; \`made_seq\` is null where there is no such hold.
 SELECT w.currency, w.epoch, w.seq AS wallet_seq, encode(w.head, 'hex') AS head, m.seq AS made_seq, m.at AS made_at, m.metadata,
@@ -216,6 +220,10 @@ LEFT JOIN LATERAL (
 ) last ON true
 JOIN entries e ON e.wallet = $1 AND e.seq = coalesce(keyed.seq, closing.seq, last.seq)
 WHERE made.wallet = $1 AND made.key = $2 AND made.kind = 'hold'`,
+  insertApiKey: `INSERT INTO api_keys (id, tenant, name, scopes, wallet_prefix, hash, created_at, expires_at, rate_max, concurrent_max, body_max_bytes)
+VALUES ($1, $2, $3, $4, $5, $6, clock_ms(), clock_ms() + $7::bigint, $8, $9, $10)
+RETURNING id, tenant, name, scopes, wallet_prefix, hash, created_at, expires_at, revoked_at, last_used_at, rate_max, concurrent_max,
+          body_max_bytes, clock_ms() AS clock`,
   inspectRefused: `-- What the journal says about entries that were refused. A statement of its own, so that it sees who won the race.
 SELECT e.n::integer AS n, w.epoch, w.seq, w.epoch > t.floor AS current,
        encode(w.head, 'hex') AS head, w.available, w.reserved, t.clock,
@@ -239,6 +247,17 @@ WHERE stopped_at = $2
 RETURNING epoch_floor AS floor,
           setval('lock_tokens', nextval('lock_tokens') + 1000000000) AS token,
           setval('transfers_attempt_seq', nextval('transfers_attempt_seq') + 1000000000) AS attempt`,
+  listApiKeys: `-- $1 null: those of all tenants.
+SELECT id, tenant, name, scopes, wallet_prefix, hash, created_at, expires_at, revoked_at, last_used_at, rate_max, concurrent_max,
+       body_max_bytes, clock_ms() AS clock
+FROM api_keys WHERE $1::text IS NULL OR tenant = $1 ORDER BY tenant, created_at, id`,
+  listWallets: `-- A page of a tenant's wallets by id: after $2, beginning with $3. No id is longer than 255 characters, and none of them comes after the
+-- last there is: so the upper bound leaves nothing out.
+SELECT replace(ref::text, '-', '') AS ref, id, currency, metadata, opened_at, initial_limit, epoch, owner, memory, seq,
+       encode(head, 'hex') AS head, at, available, reserved, credit_limit, status, due, since
+FROM wallets
+WHERE tenant = $1 AND id COLLATE "C" > $2 AND id COLLATE "C" >= $3 AND id COLLATE "C" <= $3 || repeat(U&'\\+10FFFF', 255)
+ORDER BY id COLLATE "C" LIMIT $4`,
   nextLockToken: `SELECT nextval('lock_tokens') AS token`,
   openHolds: `SELECT hold, amount, captured, left_over, expires_at, refunded FROM open_holds($1, $2)`,
   openTransfers: `-- Those that have waited longest first.
@@ -350,6 +369,10 @@ LEFT JOIN LATERAL (
 WHERE w.ref = $1`,
   relaxDue: `-- Nothing was due after all: the bound moves on, if nothing else happened meanwhile.
 UPDATE wallets SET due = $4 WHERE ref = $1 AND epoch = $2 AND seq = $3`,
+  revokeApiKey: `-- The first time counts: revoking again changes nothing.
+UPDATE api_keys SET revoked_at = coalesce(revoked_at, clock_ms()) WHERE id = $1
+RETURNING id, tenant, name, scopes, wallet_prefix, hash, created_at, expires_at, revoked_at, last_used_at, rate_max, concurrent_max,
+          body_max_bytes, clock_ms() AS clock`,
   stop: `-- Nothing more is decided. Unless an operator has let things go on meanwhile, under epochs above what is missing.
 UPDATE settings
 SET stopped_at = coalesce(stopped_at, clock_ms()), stopped_because = coalesce(stopped_because, $2), stopped_epoch = greatest(stopped_epoch, $1)
@@ -361,6 +384,9 @@ SET epoch = CASE WHEN owner = 'postgres' AND epoch > timeline_epoch() THEN epoch
     owner = 'postgres'
 WHERE ref = $1 AND NOT memory
 RETURNING epoch, memory, seq, encode(head, 'hex') AS head, at, available, reserved, credit_limit, status, due, since, clock_ms() AS clock`,
+  touchApiKeys: `-- In order, so that two servers that note the same keys never wait for each other in a circle.
+WITH used AS MATERIALIZED (SELECT id FROM api_keys WHERE id = ANY ($1::text[]) ORDER BY id FOR NO KEY UPDATE)
+UPDATE api_keys k SET last_used_at = clock_ms() FROM used WHERE k.id = used.id`,
   writeCheckpoint: `WITH row AS (SELECT ref, seq, since FROM wallets WHERE ref = $1 AND since > 0)
 INSERT INTO checkpoints (wallet, seq, holds)
 SELECT row.ref, row.seq, coalesce((SELECT jsonb_agg(to_jsonb(h)) FROM open_holds(row.ref, row.since) h), '[]') FROM row

@@ -35,18 +35,22 @@ export function defineCommand(
   terminal: Terminal,
   done: (code: number) => void,
 ) {
-  const command = new Command(name).description(description).allowExcessArguments(false)
+  // The first of two words is a group: `keys create`.
+  const command = new Command(name.split(' ').at(-1)).description(description).allowExcessArguments(false)
   const options = Object.values<Option<unknown>>(OPTIONS).filter(({ commands }) => commands.includes(name))
-  for (const option of options) command.addOption(flagOf(option, name))
+  const places = options.filter(({ argument }) => argument)
+  for (const { hint, text } of places) command.argument(`<${hint}>`, text)
+  for (const option of options) if (!option.argument) command.addOption(flagOf(option, name))
   return command.action(async () => {
     const given = command.opts() as Record<string, string | boolean | undefined>
-    const flags: Flags = Object.fromEntries(
-      command.options.map((flag) => {
+    const flags: Flags = Object.fromEntries([
+      ...command.options.map((flag) => {
         const value = given[flag.attributeName()]
         // Commander turns `--no-repair` into a `repair` that is false.
         return [flag.name(), flag.negate ? value === false || undefined : value]
       }),
-    )
+      ...places.map(({ flag }, place) => [flag, command.args[place]]),
+    ])
     done(await run(readConfig(name, flags, terminal.environment), terminal))
   })
 }

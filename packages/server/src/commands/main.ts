@@ -16,6 +16,10 @@ const rebuild: Run = async (...given) => (await import('./rebuild.js')).rebuild(
 const reconcile: Run = async (...given) => (await import('./reconcile.js')).reconcile(...given)
 const doctor: Run = async (...given) => (await import('./doctor.js')).doctor(...given)
 
+const createKey: Run = async (...given) => (await import('./keys.js')).createKey(...given)
+const listKeys: Run = async (...given) => (await import('./keys.js')).listKeys(...given)
+const revokeKey: Run = async (...given) => (await import('./keys.js')).revokeKey(...given)
+
 const COMMANDS = [
   { name: 'dev', description: 'the server with a private Redis and Postgres, all on this machine', run: dev },
   { name: 'serve', description: 'the server, on the Redis and Postgres that it is given', run: serve },
@@ -39,7 +43,13 @@ const COMMANDS = [
     run: reconcile,
   },
   { name: 'doctor', description: 'look at everything that the promise rests on, and change nothing', run: doctor },
+  { name: 'keys create', description: 'make an API key; it is shown this once', run: createKey },
+  { name: 'keys list', description: 'the keys there are, and when they were last used', run: listKeys },
+  { name: 'keys revoke', description: 'make a key worthless, on every server within a second', run: revokeKey },
 ] as const
+
+/** What a first word stands for. */
+const GROUPS = { keys: 'API keys for the server' } as const
 
 const EXIT_CODES = `
 Exit codes: ${EXIT.ok} done, ${EXIT.failed} tried and failed, ${EXIT.usage} wrong flags or configuration.`
@@ -61,7 +71,9 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
     const command = defineCommand(definition, terminal, (code) => {
       exitCode = code
     })
-    program.addCommand(
+    const [group] = definition.name.split(' ').slice(0, -1)
+    const parent = group === undefined ? program : groupOf(program, group as keyof typeof GROUPS)
+    parent.addCommand(
       command.copyInheritedSettings(program).showHelpAfterError(`See: holdfast ${definition.name} --help`),
     )
   }
@@ -75,6 +87,14 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
   } catch (error) {
     return explain(error, terminal)
   }
+}
+
+function groupOf(program: Command, name: keyof typeof GROUPS): Command {
+  const known = program.commands.find((command) => command.name() === name)
+  if (known) return known
+  const group = new Command(name).description(GROUPS[name]).copyInheritedSettings(program)
+  program.addCommand(group.showHelpAfterError(`See: holdfast ${name} --help`))
+  return group
 }
 
 function explain(error: unknown, { complain }: Terminal): number {

@@ -1,13 +1,19 @@
-import { Holdfast } from 'holdfast'
-import { FindingsWebhook } from '../audit/index.js'
 import type { Config, ReadConfig } from '../config/index.js'
-import { type Connections, openConnections, type RunningServer, startServer, untilSignal } from '../lifecycle/index.js'
+import {
+  type Backend,
+  type Connections,
+  openBackend,
+  openConnections,
+  type RunningServer,
+  startServer,
+  untilSignal,
+} from '../lifecycle/index.js'
 import { createLogger, type Logger } from '../logging/index.js'
-import { createMetrics, type Metrics } from '../metrics/index.js'
+import { createMetrics } from '../metrics/index.js'
 import { VERSION } from '../version.js'
 import { EXIT, type Run } from './command.js'
 
-type Optional = 'auditWebhookUrl' | 'auditWebhookSecret'
+type Optional = 'auditWebhookUrl' | 'auditWebhookSecret' | 'corsOrigins'
 
 /** What `serve` needs, and `dev` finds for itself: `readConfig` has seen to it that it is there. */
 export type ServeConfig = { [Name in Exclude<keyof Config, Optional>]-?: NonNullable<Config[Name]> } & Pick<
@@ -18,6 +24,7 @@ export type ServeConfig = { [Name in Exclude<keyof Config, Optional>]-?: NonNull
 export interface Started {
   server: RunningServer
   connections: Connections
+  backend: Backend
 }
 
 /** Connects, checks, listens. What fails on the way is closed again. */
@@ -25,41 +32,20 @@ export async function start(config: ServeConfig, nameOf: ReadConfig['nameOf']): 
   const logger = createLogger(config.logLevel)
   endOnCrash(logger)
   const metrics = createMetrics(logger)
-  const opened = await openConnections({
+  const connections = await openConnections({
     ...config,
     names: { redis: nameOf('redisUrl'), postgres: nameOf('databaseUrl') },
     telemetry: metrics.telemetry,
   })
-  const connections = await withAudits(config, metrics, opened)
+  let backend: Backend | undefined
   try {
-    const server = await startServer({ ...config, version: VERSION, logger, metrics, connections })
+    backend = await openBackend(connections, { ...config, telemetry: metrics.telemetry })
+    const server = await startServer({ ...config, version: VERSION, logger, metrics, connections, backend })
     logger.info({ url: server.url, version: VERSION }, 'ready')
-    return { server, connections }
+    return { server, connections, backend }
   } catch (error) {
+    await backend?.close()
     await connections.close()
-    throw error
-  }
-}
-
-/** The engine of this process, which sweeps and audits in the background from now on; it is closed with the connections. */
-async function withAudits(config: ServeConfig, { telemetry }: Metrics, opened: Connections): Promise<Connections> {
-  const { auditIntervalMs: every, auditRepair: repair, auditWebhookUrl: url, auditWebhookSecret: secret } = config
-  const webhook = url && secret ? new FindingsWebhook({ url, secret, telemetry }) : null
-  try {
-    const holdfast = await Holdfast.connect({
-      redis: opened.redis,
-      postgres: opened.postgres,
-      migrate: false,
-      telemetry,
-      audit: every > 0 && { every, repair, onReport: (report) => webhook?.push(report) },
-    })
-    const close = async () => {
-      await Promise.all([holdfast.close(), webhook?.close()])
-      await opened.close()
-    }
-    return { ...opened, close }
-  } catch (error) {
-    await opened.close()
     throw error
   }
 }

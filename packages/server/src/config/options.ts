@@ -1,8 +1,20 @@
+import { isScope, SCOPE_MEANINGS, SCOPES, type Scope } from '../access/scopes.js'
+
 /**
  * The one table of what can be configured: flag, environment variable, default, what is allowed. Parsing, `--help` and
  * `docs/reference/configuration.md` come from here. A flag wins over the environment, the environment over the default.
  */
-export type CommandName = 'dev' | 'serve' | 'migrate' | 'audit' | 'rebuild' | 'reconcile' | 'doctor'
+export type CommandName =
+  | 'dev'
+  | 'serve'
+  | 'migrate'
+  | 'audit'
+  | 'rebuild'
+  | 'reconcile'
+  | 'doctor'
+  | 'keys create'
+  | 'keys list'
+  | 'keys revoke'
 
 export interface Option<T> {
   /** On the command line, without the dashes. */
@@ -10,6 +22,8 @@ export interface Option<T> {
   variable?: string
   /** What stands for the value in the help; a flag without it takes no value. */
   hint?: string
+  /** Given by its place on the command line, without the flag. */
+  argument?: boolean
   text: string
   commands: readonly CommandName[]
   default?: T
@@ -54,6 +68,28 @@ const redisUrl = (text: string): string | undefined =>
 
 const nonEmpty = (text: string): string | undefined => (text.length > 0 ? text : undefined)
 
+const list =
+  <T>(read: (text: string) => T | undefined) =>
+  (text: string): readonly T[] | undefined => {
+    const values = text.split(',').map((one) => read(one.trim()))
+    return values.includes(undefined) ? undefined : ([...new Set(values)] as T[])
+  }
+
+const UNIT_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+
+const durationMs =
+  (max: number) =>
+  (text: string): number | undefined => {
+    const match = /^(\d{1,9})([smhd])$/.exec(text)
+    if (!match) return undefined
+    const ms = Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS]
+    return ms >= 1 && ms <= max ? ms : undefined
+  }
+
+/** Scheme, host and port, as browsers send it; `*` for any. */
+const origin = (text: string): string | undefined =>
+  text === '*' || (URL.canParse(text) && new URL(text).origin === text) ? text : undefined
+
 /** Keeps each option's own type, so that `Config` below knows it. */
 const option = <T>(definition: Option<T>): Option<T> => definition
 
@@ -62,7 +98,8 @@ const SERVERS = ['dev', 'serve'] as const
 const TOOLS = ['audit', 'rebuild'] as const
 /** Look at both servers, and end. */
 const LOOKS = ['reconcile', 'doctor'] as const
-const ALL = ['dev', 'serve', 'migrate', ...TOOLS, ...LOOKS] as const
+const KEYS = ['keys create', 'keys list', 'keys revoke'] as const
+const ALL = ['dev', 'serve', 'migrate', ...TOOLS, ...LOOKS, ...KEYS] as const
 
 const SHARDS_MAX = 16_384
 
@@ -105,7 +142,7 @@ export const OPTIONS = {
     hint: 'url',
     text: 'The Postgres to use. Better in the environment when it holds a password: flags can be seen by others',
     commands: ALL,
-    required: ['serve', 'migrate', ...TOOLS, ...LOOKS],
+    required: ['serve', 'migrate', ...TOOLS, ...LOOKS, ...KEYS],
     secret: true,
     expected: 'a URL such as postgres://user:password@127.0.0.1:5432/database',
     parse: url('postgres:', 'postgresql:'),
@@ -302,6 +339,122 @@ export const OPTIONS = {
     expected: 'milliseconds from 0 to 600000',
     parse: integer(0, 600_000),
   }),
+  corsOrigins: option<readonly string[]>({
+    flag: 'cors-origins',
+    variable: 'HOLDFAST_CORS_ORIGINS',
+    hint: 'list',
+    text: 'Pages that may call from a browser, by their origins, separated by commas; * for any. Without it none may',
+    commands: SERVERS,
+    expected: 'origins such as https://shop.example.com, or *',
+    parse: list(origin),
+  }),
+  keyRate: option({
+    flag: 'key-rate',
+    variable: 'HOLDFAST_KEY_RATE',
+    hint: 'number',
+    text: 'Operations a second that a key may ask of this process, unless the key has a limit of its own. Twice as many may come at once',
+    commands: SERVERS,
+    default: 5_000,
+    expected: 'a whole number from 1 to 1000000',
+    parse: integer(1, 1_000_000),
+  }),
+  keyConcurrent: option({
+    flag: 'key-concurrent',
+    variable: 'HOLDFAST_KEY_CONCURRENT',
+    hint: 'number',
+    text: 'Requests of a key that this process answers at a time, unless the key has a limit of its own',
+    commands: SERVERS,
+    default: 1_000,
+    expected: 'a whole number from 1 to 1000000',
+    parse: integer(1, 1_000_000),
+  }),
+  bodyMaxBytes: option({
+    flag: 'body-max-bytes',
+    variable: 'HOLDFAST_BODY_MAX_BYTES',
+    hint: 'bytes',
+    text: 'The largest body of a request',
+    commands: SERVERS,
+    default: 262_144,
+    expected: 'bytes from 1024 to 16777216',
+    parse: integer(1_024, 16_777_216),
+  }),
+  keyId: option<string>({
+    flag: 'id',
+    hint: 'id',
+    argument: true,
+    text: 'The key to revoke, by the id that keys list shows',
+    commands: ['keys revoke'],
+    required: ['keys revoke'],
+    expected: 'the id of a key',
+    parse: nonEmpty,
+  }),
+  tenant: option<string>({
+    flag: 'tenant',
+    hint: 'name',
+    text: 'Whose wallets the key is for; of a list: only the keys of this tenant',
+    commands: ['keys create', 'keys list'],
+    defaultOf: { 'keys create': 'default' },
+    expected: '1 to 64 of a-z, 0-9, _ and -',
+    parse: (text) => (/^[a-z0-9_-]{1,64}$/.test(text) ? text : undefined),
+  }),
+  keyName: option({
+    flag: 'name',
+    hint: 'text',
+    text: 'What the key is for, for people who read the list',
+    commands: ['keys create'],
+    default: 'unnamed',
+    expected: '1 to 100 characters, none of them control characters',
+    parse: (text) => (/^\P{Cc}{1,100}$/u.test(text) ? text : undefined),
+  }),
+  scopes: option<readonly Scope[]>({
+    flag: 'scopes',
+    hint: 'list',
+    text: `What it may do, separated by commas. ${SCOPES.map((scope) => `${scope}: ${SCOPE_MEANINGS[scope]}`).join('; ')}`,
+    commands: ['keys create'],
+    default: SCOPES,
+    expected: `some of ${SCOPES.join(', ')}`,
+    parse: list((text) => (isScope(text) ? text : undefined)),
+  }),
+  walletPrefix: option<string>({
+    flag: 'wallet-prefix',
+    hint: 'text',
+    text: 'Only for wallets whose id begins with it',
+    commands: ['keys create'],
+    expected: '1 to 255 characters, none of them control characters',
+    parse: (text) => (/^\P{Cc}{1,255}$/u.test(text) ? text : undefined),
+  }),
+  expiresInMs: option<number>({
+    flag: 'expires-in',
+    hint: 'duration',
+    text: 'When it stops to work, from now. Without it: never',
+    commands: ['keys create'],
+    expected: 'a number with s, m, h or d, such as 90d, up to 3650d',
+    parse: durationMs(3_650 * UNIT_MS.d),
+  }),
+  rate: option<number>({
+    flag: 'rate',
+    hint: 'number',
+    text: 'Operations a second that it may ask of each server. Without it: what the server allows to any key',
+    commands: ['keys create'],
+    expected: 'a whole number from 1 to 1000000',
+    parse: integer(1, 1_000_000),
+  }),
+  concurrent: option<number>({
+    flag: 'concurrent',
+    hint: 'number',
+    text: 'Requests at a time that it may have at each server. Without it: what the server allows to any key',
+    commands: ['keys create'],
+    expected: 'a whole number from 1 to 1000000',
+    parse: integer(1, 1_000_000),
+  }),
+  bodyBytes: option<number>({
+    flag: 'body-bytes',
+    hint: 'bytes',
+    text: 'Its largest body, where that is to be less than what the server takes',
+    commands: ['keys create'],
+    expected: 'bytes from 1 to 16777216',
+    parse: integer(1, 16_777_216),
+  }),
   logLevel: option({
     flag: 'log-level',
     variable: 'HOLDFAST_LOG_LEVEL',
@@ -321,7 +474,15 @@ export const OPTIONS = {
     expected: 'no value',
     parse: boolean,
   }),
-} as const satisfies Record<string, Option<never> | Option<string> | Option<number> | Option<boolean>>
+} as const satisfies Record<
+  string,
+  | Option<never>
+  | Option<string>
+  | Option<number>
+  | Option<boolean>
+  | Option<readonly string[]>
+  | Option<readonly Scope[]>
+>
 
 export type OptionName = keyof typeof OPTIONS
 

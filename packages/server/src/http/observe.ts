@@ -13,17 +13,18 @@ export function observeRequests(app: FastifyInstance, telemetry: ServerTelemetry
   app.addHook('onClose', async () => takeBack())
 
   const arrived = new WeakSet<FastifyRequest>()
-  app.addHook('onRequest', async (request) => {
+  // A request ends once: answered, or given up by its caller. Fastify's own hook for the latter is silent once the body was read.
+  const ended = (request: FastifyRequest): boolean => {
+    if (!arrived.delete(request)) return false
+    inFlight -= 1
+    return true
+  }
+  app.addHook('onRequest', async (request, reply) => {
     arrived.add(request)
     inFlight += 1
-  })
-  // A request ends once: answered, or given up by its caller.
-  const ended = (request: FastifyRequest) => {
-    if (arrived.delete(request)) inFlight -= 1
-  }
-  app.addHook('onRequestAbort', async (request) => {
-    ended(request)
-    request.log.info({ method: request.method, route: routeOf(request) }, 'request_aborted')
+    reply.raw.once('close', () => {
+      if (ended(request)) request.log.info({ method: request.method, route: routeOf(request) }, 'request_aborted')
+    })
   })
   app.addHook('onResponse', async (request, reply) => {
     ended(request)

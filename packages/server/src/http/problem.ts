@@ -13,6 +13,8 @@ export interface Problem {
   code: ErrorCode
   retryable: boolean
   requestId: string
+  /** A page about the code, on this server: it is there without the internet. */
+  docs: string
   [fact: string]: unknown
 }
 
@@ -33,6 +35,7 @@ export function problemOf(error: HoldfastError, requestId: string, extra: Record
     code,
     retryable,
     requestId,
+    docs: `/errors/${code}`,
   }
 }
 
@@ -42,6 +45,8 @@ export function sendProblem(
   extra: Record<string, unknown> = {},
 ): FastifyReply {
   const problem = problemOf(error, reply.request.id, extra)
+  if (error.code === 'unauthenticated') reply.header('www-authenticate', 'Bearer')
+  if (typeof error.facts.retryAfter === 'number') reply.header('retry-after', error.facts.retryAfter)
   // As a string: the route's own schema describes its success, and must not shape this.
   return reply.code(problem.status).type(PROBLEM_JSON).serializer(String).send(JSON.stringify(problem))
 }
@@ -64,7 +69,8 @@ export function toHoldfastError(error: unknown): HoldfastError {
 export function handleError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const problem = toHoldfastError(error)
   // Callers' mistakes are theirs to read, in the answer; ours are for the log, with everything there is.
-  if (problem.status >= 500) {
+  // Who went away is told nothing, and nothing is wrong with us.
+  if (problem.status >= 500 && problem.code !== 'aborted') {
     const original = problem.cause instanceof Error && problem.code === 'internal_error' ? problem.cause : problem
     request.log.error({ code: problem.code, err: original }, 'request_failed')
   }

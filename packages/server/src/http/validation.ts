@@ -6,7 +6,7 @@ import { HoldfastError } from 'holdfast'
  * A body is taken as it is: "100" is no amount, and an unknown member is a mistake rather than something to drop. Queries,
  * paths and headers are text by nature, so there numbers are read out of it.
  */
-const OPTIONS = { allErrors: false, useDefaults: true, verbose: true, strict: false } as const
+const OPTIONS = { allErrors: false, useDefaults: true, verbose: true, strict: false, discriminator: true } as const
 const asIs = new Ajv({ ...OPTIONS, coerceTypes: false })
 const fromText = new Ajv({ ...OPTIONS, coerceTypes: true })
 
@@ -23,9 +23,13 @@ export function validationError(
   const error = errors[0] as unknown as ErrorObject | undefined
   const part = WHERE[context] ?? context
   if (error === undefined) return new HoldfastError('invalid_argument')
+  if (error.params.missingProperty === 'idempotency-key') {
+    return new HoldfastError('key_required', 'header.idempotency-key: expected a key of 1 to 255 characters, got none')
+  }
   const { path, expected, got } = describe(error)
   const argument = [part, ...path].join('.')
-  return new HoldfastError('invalid_argument', `${argument}: expected ${expected}, got ${got}`, { argument })
+  const code = error.parentSchema?.['x-code'] === 'invalid_amount' ? 'invalid_amount' : 'invalid_argument'
+  return new HoldfastError(code, `${argument}: expected ${expected}, got ${got}`, { argument })
 }
 
 function describe(error: ErrorObject): { path: string[]; expected: string; got: string } {
@@ -39,11 +43,14 @@ function describe(error: ErrorObject): { path: string[]; expected: string; got: 
 }
 
 function expectation({ keyword, params, message }: ErrorObject): string {
-  if (keyword === 'type') return `${/^[aeiou]/.test(params.type) ? 'an' : 'a'} ${params.type}`
+  if (keyword === 'type') return articled(params.type)
   if (keyword === 'enum') return `one of ${params.allowedValues.join(', ')}`
+  if (keyword === 'discriminator') return `${articled(params.tag)} that there is`
   if (keyword === 'const') return JSON.stringify(params.allowedValue)
   return (message ?? keyword).replace(/^must (NOT )?(be |have |match )?/, (_, not) => (not ? 'not ' : ''))
 }
+
+const articled = (noun: string): string => `${/^[aeiou]/.test(noun) ? 'an' : 'a'} ${noun}`
 
 const SHOWN_MAX = 60
 

@@ -5,6 +5,7 @@ import type { Logger } from 'pino'
 import { createApp } from '../app.js'
 import { Readiness } from '../health/index.js'
 import type { Metrics } from '../metrics/index.js'
+import type { Backend } from './backend.js'
 import type { Connections } from './connections.js'
 import { StartError } from './start-error.js'
 
@@ -17,6 +18,9 @@ export interface ServerSettings {
   logger: Logger
   metrics: Metrics
   connections: Connections
+  backend: Backend
+  corsOrigins?: readonly string[] | undefined
+  bodyMaxBytes: number
 }
 
 export interface RunningServer {
@@ -27,16 +31,19 @@ export interface RunningServer {
 }
 
 export async function startServer(settings: ServerSettings): Promise<RunningServer> {
-  const { connections, logger, metrics, version } = settings
+  const { connections, backend, logger, metrics, version, corsOrigins = [], bodyMaxBytes } = settings
+  const { holdfast, gate } = backend
   const readiness = new Readiness(
     { redis: () => connections.redis.ping(), postgres: () => checkPostgres(connections.postgres) },
     { timeoutMs: settings.healthTimeoutMs, telemetry: metrics.telemetry },
   )
-  const app = await createApp({ logger, metrics, readiness, version })
+  const app = await createApp({ logger, metrics, readiness, version, holdfast, gate, corsOrigins, bodyMaxBytes })
   await listen(app, settings)
   const stop = async () => {
     readiness.stop()
     const outcome = await closeWithin(app, settings.shutdownTimeoutMs)
+    // In this order: what was answered has been committed, or is, before there is nothing to commit it to.
+    await backend.close()
     await connections.close()
     return outcome
   }

@@ -16,6 +16,7 @@ const URL_CREDENTIALS = /([a-z][a-z0-9+.-]*:\/\/)[^\s/@]*@/gi
 const URL_QUERY = /([a-z][a-z0-9+.-]*:\/\/[^\s?#"']+)\?[^\s"']*/gi
 const BEARER = /\b(bearer|basic)\s+[\w.~+/=-]+/gi
 const API_KEY = /\bhf_\w+/g
+const WALLET_TOKEN = /\bhft_[\w.-]+/g
 
 const DEPTH_MAX = 6
 const processKey = randomBytes(32)
@@ -29,6 +30,7 @@ export const redactText = (text: string): string =>
     .replace(URL_QUERY, '$1?[redacted]')
     .replace(BEARER, '$1 [redacted]')
     .replace(API_KEY, 'hf_[redacted]')
+    .replace(WALLET_TOKEN, 'hft_[redacted]')
 
 export function redact(value: unknown, depth = 0): unknown {
   if (typeof value === 'string') return redactText(value)

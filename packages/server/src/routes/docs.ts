@@ -1,7 +1,26 @@
 import { fastifySwagger } from '@fastify/swagger'
 import { fastifySwaggerUi } from '@fastify/swagger-ui'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyContextConfig, FastifyInstance, FastifySchema } from 'fastify'
+import { ERRORS, type ErrorCode } from 'holdfast'
+import { Type } from 'typebox'
+import { SCOPE_MEANINGS, SCOPES } from '../access/index.js'
+import { PROBLEM_JSON } from '../http/problem.js'
 import type { Routes } from './index.js'
+
+/** What any request below `/v1` may be answered with. */
+const EVERYWHERE: readonly ErrorCode[] = [
+  'invalid_amount',
+  'invalid_argument',
+  'unauthenticated',
+  'forbidden',
+  'too_large',
+  'rate_limited',
+  'internal_error',
+  'reconcile_required',
+  'unavailable',
+  'timeout',
+]
+const WITH_KEY: readonly ErrorCode[] = ['key_required', 'idempotency_conflict']
 
 /** Before the routes: it collects them as they are added. */
 export async function describeApi(app: FastifyInstance, version: string): Promise<void> {
@@ -16,12 +35,57 @@ export async function describeApi(app: FastifyInstance, version: string): Promis
           "wallet's smallest unit. Errors are `application/problem+json` with a `code` to decide by.",
         license: { name: 'MIT', identifier: 'MIT' },
       },
+      components: {
+        securitySchemes: {
+          bearer: {
+            type: 'http',
+            scheme: 'bearer',
+            description:
+              'An API key (`hf_…`) or a wallet token (`hft_…`). ' +
+              `Scopes: ${SCOPES.map((scope) => `\`${scope}\` ${SCOPE_MEANINGS[scope]}`).join('; ')}.`,
+          },
+        },
+      },
       tags: [
+        { name: 'wallets', description: 'Balances' },
+        { name: 'holds', description: 'Money set aside until it is settled, released, or its time is over' },
+        { name: 'sessions', description: 'Metered use: by the minute or by the unit' },
+        { name: 'entries', description: 'The journal of a wallet' },
+        { name: 'transfers', description: 'Between wallets' },
+        { name: 'batch', description: 'Many operations in one request' },
+        { name: 'tokens', description: 'For browsers' },
         { name: 'health', description: 'For load balancers and orchestrators' },
         { name: 'operating', description: 'For whoever runs the server' },
       ],
     },
+    refResolver: { buildLocalReference: (json, _base, _fragment, index) => `${json.$id ?? `schema-${index}`}` },
+    transform: ({ schema, url, route }) => ({
+      schema: url.startsWith('/v1/') ? describeProblems(schema, route.config ?? {}) : schema,
+      url,
+    }),
   })
+}
+
+/**
+ * Every route says by what code it may refuse. Only here: as schemas of the routes themselves they would be compiled into serializers
+ * that nobody uses, a dozen a route.
+ */
+function describeProblems(schema: FastifySchema, { scope, refusals = [] }: FastifyContextConfig): FastifySchema {
+  const keyed = 'idempotency-key' in ((schema.headers as { properties?: object } | undefined)?.properties ?? {})
+  const codes = [...EVERYWHERE, ...(keyed ? WITH_KEY : []), ...refusals]
+  const problems: Record<number, unknown> = {}
+  for (const status of new Set(codes.map((code) => ERRORS[code].status).sort())) {
+    const own = [...new Set(codes.filter((code) => ERRORS[code].status === status))]
+    problems[status] = {
+      description: own.map((code) => `\`${code}\`: ${ERRORS[code].meaning}`).join(' '),
+      content: { [PROBLEM_JSON]: { schema: { $ref: 'Problem#' } } },
+    }
+  }
+  return {
+    ...schema,
+    security: [{ bearer: scope ? [scope] : [] }],
+    response: { ...(schema.response as object), ...problems },
+  }
 }
 
 /** The page's scripts and styles come from here and so does what it calls; its icons stand in its styles as data. */
@@ -35,6 +99,7 @@ export const docsRoutes: Routes = async (app) => {
     operationId: 'getOpenApi',
     summary: 'This description, as OpenAPI 3.1',
     tags: ['operating'],
+    response: { 200: Type.Unknown({ description: 'An OpenAPI document' }) },
   }
   app.get('/openapi.json', { schema }, async (_request, reply) =>
     reply.type('application/json; charset=utf-8').serializer(JSON.stringify).send(app.swagger()),

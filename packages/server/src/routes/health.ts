@@ -2,7 +2,7 @@ import { HoldfastError } from 'holdfast'
 import { Type } from 'typebox'
 import type { Readiness } from '../health/index.js'
 import { sendProblem } from '../http/problem.js'
-import { ProblemSchema } from '../http/schemas.js'
+import { ProblemSchema, refTo } from '../schemas/index.js'
 import type { Routes } from './index.js'
 
 const CheckSchema = Type.Object({
@@ -17,7 +17,7 @@ const LiveSchema = Type.Object({
   uptimeSeconds: Type.Integer(),
 })
 const ReadySchema = Type.Object({ status: Type.Literal('ready'), checks: ChecksSchema })
-const NotReadySchema = Type.Intersect([ProblemSchema, Type.Object({ checks: ChecksSchema })], {
+const NotReadySchema = Type.Intersect([refTo(ProblemSchema), Type.Object({ checks: ChecksSchema })], {
   description: 'Redis or Postgres is away, Postgres lacks what was acknowledged, or the server is stopping',
 })
 

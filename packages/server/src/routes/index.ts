@@ -9,6 +9,8 @@ export type Routes<Options extends object = Record<never, never>> = FastifyPlugi
   FastifyBaseLogger
 >
 
+export { type ApiOptions, apiRoutes } from './api.js'
 export { describeApi, docsRoutes } from './docs.js'
+export { errorRoutes } from './errors.js'
 export { healthRoutes } from './health.js'
 export { metricsRoutes } from './metrics.js'

@@ -11,8 +11,10 @@ export const ProblemSchema = Type.Object(
     code: Type.String({ enum: Object.keys(ERRORS), description: 'See the reference of errors' }),
     retryable: Type.Boolean({ description: 'Whether the same request may succeed when it is sent again' }),
     requestId: Type.String(),
+    docs: Type.String({ description: 'A page about this code, on this server' }),
   },
   {
+    $id: 'Problem',
     additionalProperties: true,
     description: 'application/problem+json; facts such as `available` stand beside `code`',
   },

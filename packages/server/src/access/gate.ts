@@ -1,0 +1,86 @@
+import { HoldfastError } from 'holdfast'
+import type { ServerTelemetry } from '../metrics/index.js'
+import type { ApiKey, ApiKeys } from './api-keys.js'
+import type { Caller } from './caller.js'
+import { Keyring } from './keyring.js'
+import { Limiter, type Limits } from './limiter.js'
+import { TOKEN_PREFIX, type TokenClaims, TokenSigner } from './wallet-token.js'
+
+export interface GateOptions extends Limits {
+  readonly telemetry: ServerTelemetry
+}
+
+/** Where every request to `/v1` comes in: who is it, and not too often? */
+export class Gate {
+  readonly #keyring: Keyring
+  readonly #signer: TokenSigner
+  readonly #limiter = new Limiter()
+  readonly #limits: Limits
+
+  constructor(keys: ApiKeys, { telemetry, rateMax, concurrentMax }: GateOptions) {
+    this.#keyring = new Keyring(keys, telemetry)
+    this.#signer = new TokenSigner(keys.secret)
+    this.#limits = { rateMax, concurrentMax }
+  }
+
+  async identify(authorization: string | undefined): Promise<Caller> {
+    const text = /^bearer +(\S+)$/i.exec(authorization ?? '')?.[1]
+    if (text === undefined) {
+      const got = authorization === undefined ? 'nothing' : 'something else'
+      throw new HoldfastError('unauthenticated', `authorization: expected Bearer and a key or token, got ${got}`)
+    }
+    return text.startsWith(TOKEN_PREFIX) ? this.#byToken(text) : this.#byKey(text)
+  }
+
+  /** Lets the request in, and gives back how to let it out again: once. */
+  enter(caller: Caller): () => void {
+    const name = nameOf(caller)
+    this.#limiter.enter(name, this.#limitsOf(caller))
+    return () => this.#limiter.leave(name)
+  }
+
+  /** Beside the one that came in with the request. */
+  spend(caller: Caller, count: number): void {
+    this.#limiter.spend(nameOf(caller), this.#limitsOf(caller), count)
+  }
+
+  sign(claims: TokenClaims): string {
+    return this.#signer.sign(claims)
+  }
+
+  async close(): Promise<void> {
+    await this.#keyring.close()
+  }
+
+  async #byKey(text: string): Promise<Caller> {
+    return callerOf(await this.#keyring.verify(text))
+  }
+
+  async #byToken(text: string): Promise<Caller> {
+    const { keyId, wallet, scopes } = this.#signer.read(text)
+    const key = await this.#keyring.byId(keyId)
+    return { ...callerOf(key), kind: 'token', wallet, scopes: scopes.filter((scope) => key.scopes.includes(scope)) }
+  }
+
+  #limitsOf({ rateMax, concurrentMax }: Caller): Limits {
+    return {
+      rateMax: rateMax ?? this.#limits.rateMax,
+      concurrentMax: concurrentMax ?? this.#limits.concurrentMax,
+    }
+  }
+}
+
+const callerOf = ({ id, tenant, scopes, walletPrefix, rateMax, concurrentMax, bodyMaxBytes }: ApiKey): Caller => ({
+  kind: 'key',
+  keyId: id,
+  tenant,
+  scopes,
+  wallet: null,
+  walletPrefix,
+  rateMax,
+  concurrentMax,
+  bodyMaxBytes,
+})
+
+/** A browser that floods uses up its own wallet's share, not that of the backend behind it. */
+const nameOf = ({ keyId, wallet }: Caller): string => (wallet === null ? keyId : `${keyId} ${wallet}`)

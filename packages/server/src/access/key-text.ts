@@ -1,0 +1,53 @@
+import { createHash, createHmac, randomBytes } from 'node:crypto'
+
+/**
+ * How a key looks:
+ *
+ *   hf_7Kp2mQ9xYb4T_<40 characters of secret><8 of check>
+ *
+ * The id is no secret: it is what lists and logs of operators show. The check is an HMAC of the rest under the database's own secret:
+ * what was never given out by this database is turned away without asking it, so guessing costs the guesser and nobody else.
+ */
+const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
+const ID_LENGTH = 12
+const SECRET_LENGTH = 40
+const CHECK_LENGTH = 8
+const KEY = /^hf_([A-Za-z0-9]{12})_[A-Za-z0-9]{40}([0-9a-f]{8})$/
+
+export interface KeyText {
+  readonly id: string
+  readonly hash: Buffer
+}
+
+export function makeKeyText(databaseSecret: Uint8Array): { text: string } & KeyText {
+  const id = randomText(ID_LENGTH)
+  const body = `hf_${id}_${randomText(SECRET_LENGTH)}`
+  const text = body + checkOf(body, databaseSecret)
+  return { text, id, hash: hashOf(text) }
+}
+
+/** Null: no key of this database, whatever it is. */
+export function readKeyText(text: string, databaseSecret: Uint8Array): KeyText | null {
+  const match = KEY.exec(text)
+  if (!match) return null
+  // Not compared in constant time: the check protects nothing but the database's time.
+  if (match[2] !== checkOf(text.slice(0, -CHECK_LENGTH), databaseSecret)) return null
+  return { id: match[1] as string, hash: hashOf(text) }
+}
+
+const hashOf = (text: string): Buffer => createHash('sha256').update(text).digest()
+
+const checkOf = (body: string, secret: Uint8Array): string =>
+  createHmac('sha256', secret).update(`api key ${body}`).digest('hex').slice(0, CHECK_LENGTH)
+
+/** Every character as likely as any other: bytes that don't divide evenly are thrown away. */
+function randomText(length: number): string {
+  const fair = 256 - (256 % ALPHABET.length)
+  let text = ''
+  while (text.length < length) {
+    for (const byte of randomBytes(length)) {
+      if (byte < fair && text.length < length) text += ALPHABET[byte % ALPHABET.length]
+    }
+  }
+  return text
+}

@@ -1,0 +1,13 @@
+/** What a key or a token may do. Each stands for itself: none includes another. */
+export const SCOPES = ['read', 'spend', 'fund', 'admin'] as const
+
+export type Scope = (typeof SCOPES)[number]
+
+export const SCOPE_MEANINGS: Record<Scope, string> = {
+  read: 'see wallets, holds, sessions and entries',
+  spend: 'take money out: debits, holds and what becomes of them, sessions, transfers',
+  fund: 'open wallets and put money in: credits, refunds',
+  admin: 'freeze, unfreeze, close, and allow credit',
+}
+
+export const isScope = (text: string): text is Scope => (SCOPES as readonly string[]).includes(text)

@@ -1,0 +1,2 @@
+export type { CallOptions, Operation, Subject } from './operation.js'
+export { OPERATIONS } from './table.js'

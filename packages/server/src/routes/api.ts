@@ -1,0 +1,31 @@
+import { batchRoutes } from './batch.js'
+import { holdRoutes } from './holds.js'
+import type { Routes } from './index.js'
+import { operationRoutes } from './operations.js'
+import { sessionRoutes } from './sessions.js'
+import { tokenRoutes } from './tokens.js'
+import { transferRoutes } from './transfers.js'
+import { type ApiOptions, letIn } from './v1.js'
+import { walletRoutes } from './wallets.js'
+
+export type { ApiOptions } from './v1.js'
+
+/** Everything below `/v1`: behind the gate. */
+export const apiRoutes: Routes<ApiOptions> = async (app, { holdfast, gate }) => {
+  app.addHook('onRequest', (request, reply) => letIn(gate, request, reply))
+  // No body is an empty one: the schema then says what is missing, if anything is.
+  app.addHook('preValidation', async (request) => {
+    if (request.body === undefined) request.body = {}
+  })
+  for (const routes of [
+    walletRoutes,
+    operationRoutes,
+    holdRoutes,
+    sessionRoutes,
+    transferRoutes,
+    batchRoutes,
+    tokenRoutes,
+  ]) {
+    await app.register(routes, { holdfast, gate })
+  }
+}

@@ -1,0 +1,3 @@
+export * from './answers.js'
+export * from './parts.js'
+export { ProblemSchema } from './problem.js'
