@@ -382,8 +382,8 @@ export const MUTANTS: readonly Mutant[] = [
     patches: [
       {
         file: DATABASE,
-        find: 'return this.timeline * EPOCHS_A_TIMELINE',
-        replace: 'return EPOCHS_A_TIMELINE',
+        find: 'Math.max(this.timeline * EPOCHS_A_TIMELINE, this.#standing.settled)',
+        replace: 'Math.max(EPOCHS_A_TIMELINE, this.#standing.settled)',
       },
     ],
     within: 800,
