@@ -60,7 +60,7 @@ it.each([
   ['something of another type', (key: string) => raw.set(key, 'damaged')],
   ['no core', (key: string) => raw.hdel(key, 'core')],
   ['a core that is none', (key: string) => raw.hset(key, 'core', 'damaged')],
-  ['a core of another version', (key: string) => raw.hset(key, 'core', Buffer.alloc(500, 2))],
+  ['a core of another version', (key: string) => raw.hset(key, 'core', Buffer.alloc(500, 255))],
 ])('serves the wallets beside one that has %s, and puts that right', async (_, damage) => {
   const hf = await connect()
   const damaged = hf.wallet('damaged')

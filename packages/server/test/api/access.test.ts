@@ -164,7 +164,8 @@ describe('two tenants', () => {
           key: 'c',
         })
         expect([route, answer.status === 404 || answer.status === 403]).toEqual([route, true])
-        expect(JSON.stringify(answer.body)).not.toMatch(/acme"|1000|900|890/)
+        const { requestId: _, ...told } = answer.body
+        expect(JSON.stringify(told)).not.toMatch(/acme"|1000|900|890/)
       }
     }
     for (const [from, to] of [
