@@ -60,9 +60,9 @@ class SlowJournal extends PostgresJournal {
     return super.charge(...asked)
   }
 
-  override async read(...asked: Parameters<PostgresJournal['read']>): ReturnType<PostgresJournal['read']> {
+  override async prove(...asked: Parameters<PostgresJournal['prove']>): ReturnType<PostgresJournal['prove']> {
     this.#fail()
-    return super.read(...asked)
+    return super.prove(...asked)
   }
 
   #fail(): void {
