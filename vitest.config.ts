@@ -19,5 +19,7 @@ export default defineConfig({
     globalSetup: at('test/setup.ts'),
     // Two cores: what a file runs at once are processes that keep one busy each.
     maxConcurrency: 2,
+    // Most files wait for servers most of the time.
+    maxWorkers: 2,
   },
 })

@@ -255,7 +255,7 @@ export const MUTANTS: readonly Mutant[] = [
         replace: 'w.acked = math.max(w.acked, t.acked)',
       },
     ],
-    within: 300,
+    within: 1_200,
   },
   {
     rule: 'time only moves forward',
