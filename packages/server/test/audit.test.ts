@@ -103,7 +103,7 @@ describe('holdfast audit', () => {
 
 describe('holdfast rebuild', () => {
   it('fills an empty Redis, beside what is there already', async () => {
-    await on.redis.flushall()
+    await on.redis.flushdb()
     const { code, stdout, stderr } = await run(['rebuild'], { env })
     expect([code, stderr]).toEqual([0, ''])
     expect(stdout).toMatch(/^2 shards, 2 wallets looked at: 2 loaded, 0 were there, 0 failed, in \d+\.\d s\n$/)

@@ -228,7 +228,7 @@ it('finds a checkpoint that would load other holds, and removes it', async () =>
   expect(findings).toMatchObject([
     { cause: 'holds_differ', field: 'left', seq: 6, expected: 40, found: null, action: 'repaired' },
   ])
-  await on.redis.flushall()
+  await on.redis.flushdb()
   await hf.wallet('user_42').holdRef('call-18').settle(1, { key: 'end-18' })
 })
 

@@ -29,7 +29,7 @@ beforeEach(async () => {
 afterEach(() => on.close())
 
 it('fills an empty Redis with the wallets that are in use', async () => {
-  await on.redis.flushall()
+  await on.redis.flushdb()
   const progress: RebuildProgress[] = []
   const report = await hf.rebuild({ usedWithin: lately(), onProgress: (one) => void progress.push(one) })
   expect(report).toMatchObject({ shards: [0, 1], wallets: 40, loaded: 20, there: 0, failed: 0 })
@@ -41,7 +41,7 @@ it('fills an empty Redis with the wallets that are in use', async () => {
 })
 
 it('fills it with all of them, with those used within a time, or with those of a shard', async () => {
-  await on.redis.flushall()
+  await on.redis.flushdb()
   const first = await hf.rebuild({ shards: [0] })
   expect(first.loaded).toBe(first.wallets)
   expect(await walletKeys(on.redis)).toHaveLength(first.wallets)
@@ -73,7 +73,7 @@ it('stands beside live traffic on another instance: nothing is lost and nothing 
     }
   })
   for (let round = 0; round < 4; round += 1) {
-    if (round % 2 === 0) await on.redis.flushall()
+    if (round % 2 === 0) await on.redis.flushdb()
     expect(await hf.rebuild({ force: round % 2 === 1 })).toMatchObject({ failed: 0 })
   }
   working = false

@@ -106,7 +106,7 @@ describe('processes that tell one session of the same units', () => {
     await first.kill()
     await until(() => second.units >= 80)
     const redis = new Redis(servers.redis)
-    await redis.flushall()
+    await redis.flushdb()
     redis.disconnect()
     await Promise.all([second.told('done'), third.told('done')])
     expect(await session.get()).toMatchObject({ charged: 150 * RATE, ended: false })
