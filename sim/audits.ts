@@ -30,6 +30,8 @@ const AFTER_A_LOSS: ReadonlySet<Cause> = new Set([
   'hot_wallet_unknown',
   'journal_short',
   'journal_rewritten',
+  // Of a wallet of which one of these was found, the books know one side.
+  'books_unbalanced',
 ])
 
 /**
