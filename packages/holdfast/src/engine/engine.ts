@@ -280,7 +280,7 @@ export class Engine {
   #turnedAway(memory: boolean): HoldfastError | null {
     const { open, stop } = this.#context.postgres
     if (stop) return new HoldfastError('reconcile_required', undefined, stop.facts)
-    if (open && !memory) return new HoldfastError('unavailable', 'Postgres is away; nothing was decided')
+    if (open && !memory) return new HoldfastError('unavailable', 'Postgres is away')
     return null
   }
 

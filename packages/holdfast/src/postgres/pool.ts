@@ -127,10 +127,13 @@ export class Postgres {
 
   /**
    * From now on a server that was started, promoted or restored since is asked by `guard` first whether it has what it should have. A call
-   * of the guard's own goes over the very connection that is in question.
+   * of the guard's own goes over the very connection that is in question. Returns how to end that: the connections may outlive who guards.
    */
-  guardWith(guard: Guard): void {
+  guardWith(guard: Guard): () => void {
     this.#guard = guard
+    return () => {
+      if (this.#guard === guard) this.#guard = undefined
+    }
   }
 
   #isProven(life: string | null | undefined): boolean {

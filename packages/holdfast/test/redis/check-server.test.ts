@@ -1,4 +1,4 @@
-import { type RedisHandle, startRedis } from '@holdfast/services'
+import { type RedisHandle, startPostgres, startRedis } from '@holdfast/services'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { freshDatabase } from '../../../../test/servers.js'
@@ -74,5 +74,29 @@ describe('on a real server', () => {
       code: 'incompatible',
       setting: 'fsync',
     })
+  })
+
+  it('leaves nothing behind where it is refused', async () => {
+    const raw = new Redis(server.url)
+    await raw.config('SET', 'maxmemory-policy', 'allkeys-lru')
+    raw.disconnect()
+    const lasting = await startPostgres({ durable: true })
+    const gauges = new Set<string>()
+    const gauge = (name: string, _read: () => number, labels = {}) => {
+      const one = `${name} ${JSON.stringify(labels)}`
+      gauges.add(one)
+      return () => void gauges.delete(one)
+    }
+    const options = { redis: server.url, postgres: lasting.url, durability: 'memory', strict: true } as const
+    await expect(Holdfast.connect({ ...options, telemetry: { gauge } })).rejects.toMatchObject({
+      code: 'incompatible',
+      setting: 'maxmemory_policy',
+    })
+    expect([...gauges]).toEqual([])
+    await expect(Holdfast.connect({ ...options, strict: 'yes' as never })).rejects.toMatchObject({
+      code: 'invalid_argument',
+      message: expect.stringMatching(/^strict: expected true or false, got/),
+    })
+    await lasting.stop()
   })
 })
