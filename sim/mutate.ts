@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
-import type { Mutant } from './mutants.js'
+import type { Mutant } from './mutants/index.js'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 

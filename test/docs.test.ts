@@ -13,7 +13,7 @@ import { promisify } from 'node:util'
 import { build } from 'esbuild'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Api } from '../packages/server/test/support/api.js'
-import { HARMLESS, MUTANTS } from '../sim/mutants.js'
+import { HARMLESS, MUTANTS } from '../sim/mutants/index.js'
 import { curl } from './curl.js'
 import { freshDatabase, freshRedis } from './servers.js'
 
@@ -120,7 +120,7 @@ function mutantsPage(): string {
   return [
     '# Mutants of the simulator',
     '',
-    'Written from `sim/mutants.ts`; a test keeps the two in step.',
+    'Written from `sim/mutants/`; a test keeps the two in step.',
     '',
     'Each row leaves a rule out, by a patch of the sources that nothing but this test uses. `npm test` shows that',
     '[the simulator](../operating/simulator.md) finds each within the stated number of schedules, beginning with seed 1.',
@@ -166,7 +166,7 @@ describe('the documentation', () => {
     expect(named.sort()).toEqual(MUTANTS.map(({ rule }) => rule).sort())
   })
 
-  it('has the table of mutants that sim/mutants.ts has', async () => {
+  it('has the table of mutants that sim/mutants has', async () => {
     await expect(mutantsPage()).toMatchFileSnapshot(join(ROOT, 'docs/reference/mutants.md'))
   })
 

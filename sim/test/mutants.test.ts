@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { HARMLESS, MUTANTS } from '../mutants.js'
+import { HARMLESS, MUTANTS } from '../mutants/index.js'
 import { Build } from './runs.js'
 
 const HARMLESS_SCHEDULES = 40

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Mutant } from '../mutants.js'
+import type { Mutant } from '../mutants/index.js'
 import { buildMutant } from '../mutate.js'
 
 const CACHE = fileURLToPath(new URL('../../node_modules/.cache/', import.meta.url))

@@ -1,0 +1,38 @@
+/**
+ * What the simulator must be able to find: for every rule of the protocol, and for the classic mistakes, a patch that leaves it
+ * out. A rule whose absence shows in no schedule is either ornament or not tested.
+ *
+ * Lua is patched in the generated module (so without indentation), the simulated database where the rule lives in SQL.
+ */
+import { AUDITS, LOOK_ONCE } from './audits.js'
+import { FORGETTING } from './forgetting.js'
+import { HOLDS } from './holds.js'
+import { LUA, type Mutant } from './mutant.js'
+import { PROTOCOL } from './protocol.js'
+import { TRANSFERS } from './transfers.js'
+
+export type { Mutant } from './mutant.js'
+
+export const MUTANTS: readonly Mutant[] = [...PROTOCOL, ...HOLDS, ...FORGETTING, ...TRANSFERS, ...AUDITS]
+
+/** Changes that cost time and nothing else: the protocol must hold without them. */
+export const HARMLESS: readonly Pick<Mutant, 'rule' | 'patches'>[] = [
+  {
+    // That a hold is open is asked all the same: a second one of its name would take its place in the state until that is loaded anew.
+    rule: 'the script remembers recent keys: the journal knows them all',
+    patches: [{ file: LUA, find: 'local bytes = find_entry(w, c)', replace: 'local bytes' }],
+  },
+  {
+    rule: 'the lease keeps others from loading at once',
+    patches: [{ file: LUA, find: "lease = 'busy'", replace: "lease = 'leased'" }],
+  },
+  {
+    rule: 'there is room for a few entries before the ring must grow',
+    patches: [{ file: LUA, find: 'local RING = 16', replace: 'local RING = 1' }],
+  },
+  {
+    rule: 'many refunds are noted before they are swept away',
+    patches: [{ file: LUA, find: 'local REFUNDS_MAX = 64', replace: 'local REFUNDS_MAX = 1' }],
+  },
+  { rule: 'an audit looks again before it calls something wrong', patches: LOOK_ONCE },
+]
