@@ -134,17 +134,22 @@ export class Trial {
     }
   }
 
+  /** What the engines of the workers had to set right so far. */
+  get counts(): Readonly<Record<string, number>> {
+    return this.#fleet.counts
+  }
+
   /** No more load; callers hear what they wait for; holds run out, transfers are finished; then all is compared. */
   async finish(): Promise<Verdict> {
     await this.#fleet.finish(FINISH_WITHIN_MS)
     const restless = await this.#comeToRest()
     const journal = await readJournal(this.databaseUrl)
-    const { seen: history, counts } = this.#fleet
+    const { seen: history } = this.#fleet
     const entries = journal.wallets.reduce((sum, { entries }) => sum + entries.length, 0)
     return {
       problems: [...restless, ...check(journal, history)],
       summary: summarize(history),
-      counts,
+      counts: this.counts,
       entries,
       history,
       journal,

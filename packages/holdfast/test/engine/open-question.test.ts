@@ -150,7 +150,7 @@ it('tells no refusal that was decided before a call that was late, however long 
 })
 
 it('tells to come again as soon as a call without an answer can not be decided any more', async () => {
-  const { engine, journal, sequencer, submit, close } = await start({ decideCallsMax: 1, timeoutMs: 3_000 })
+  const { engine, journal, sequencer, submit, close } = await start({ decideCallsMax: 1, timeoutMs: 25_000 })
   journal.finds.shut()
   const answer = refusal(submit('debit', 'held up'))
   await sequencer.held
@@ -161,7 +161,7 @@ it('tells to come again as soon as a call without an answer can not be decided a
   await journal.found
   journal.away = true
   const refund = refusal(submit('refund', 'back'))
-  await vi.waitFor(() => expect(engine.health.postgres).toBe(false), { timeout: 3_000 })
+  await vi.waitFor(() => expect(engine.health.postgres).toBe(false), { timeout: 10_000 })
   sequencer.slow.open()
   expect(await answer).toMatchObject({ code: 'unavailable' })
   journal.away = false
