@@ -1,6 +1,5 @@
 import type { Process, Weather } from './process.js'
 import type { Servers } from './servers.js'
-import type { DataCopy } from './valkey.js'
 import type { World } from './world.js'
 
 interface Target {
@@ -27,6 +26,7 @@ const FORGETTING: ReadonlySet<FaultName> = new Set<FaultName>([
   'redis_fails_over',
   'postgres_fails_over_lagging',
   'postgres_restored',
+  'zone_lost',
 ])
 
 /** What goes wrong in a schedule: chosen by its seed, a few kinds at a time, so that some are rough and some only odd. */
@@ -109,9 +109,8 @@ export class Faults {
       redis_flushed: () => servers.flushRedis(),
       redis_evicts: () => servers.evictKey(),
       redis_fails_over: () => {
-        const copy = servers.copyRedis()
-        for (const process of this.#alive()) process.holdUp(600, 1_000 + chance.next() * 5_000)
-        this.#soon(chance.happens(0.5) ? 0 : 300, () => this.#failOverRedis(copy))
+        const failOver = this.#laggingReplica()
+        this.#soon(chance.happens(0.5) ? 0 : 300, failOver)
       },
       redis_cut: () => this.#cut(this.#someone(), 'redisCut', 3_000),
       postgres_cut: () => this.#cut(this.#someone(), 'postgresCut', 2_000),
@@ -126,24 +125,29 @@ export class Faults {
           servers.postgres.skewMs = this.#clockOfAnother(servers.postgres.skewMs)
         })
       },
-      postgres_fails_over_lagging: () => this.#goBack('promoted'),
-      postgres_restored: () => this.#goBack('put back'),
+      postgres_fails_over_lagging: () => this.#goBack('promoted', chance.happens(0.3) ? 50 : 4_000),
+      postgres_restored: () => this.#goBack('put back', chance.happens(0.3) ? 50 : 4_000),
+      // Both primaries stood in it, and both replicas that take over lagged a little.
+      zone_lost: () => this.#goBack('promoted', 100, this.#laggingReplica()),
     }
   }
 
   /** Seldom: what was refused before one can't be judged after it. */
-  #goBack(how: 'promoted' | 'put back'): void {
+  #goBack(how: 'promoted' | 'put back', lagMaxMs: number, andThen = () => {}): void {
     this.#lagging += 1
     if (this.#lagging > LAGGING_MAX) return
     const { servers } = this.#target
     const copy = servers.postgres.database.snapshot()
     const { session } = servers.postgres
-    this.#soon(this.#world.chance.happens(0.3) ? 50 : 4_000, () => {
+    this.#soon(lagMaxMs, () => {
       // Another one came first: what this replica follows, or this copy is of, is not the primary any more.
       if (session !== servers.postgres.session) return
       servers.redisForgot = true
+      // It hands out the same epochs once more, until somebody misses an entry.
+      if (how === 'put back') servers.lives.clear()
       this.#target.note('postgres_entry_lost', servers.postgres.goBackTo(copy, how))
       servers.postgres.skewMs = this.#clockOfAnother(servers.postgres.skewMs)
+      andThen()
     })
   }
 
@@ -176,13 +180,20 @@ export class Faults {
     return chance.happens(0.5) ? skewMs : (2 * chance.next() - 1) * 30_000
   }
 
-  /** Half of the processes know at once; the others go on talking to the old master for a while. */
-  #failOverRedis(copy: DataCopy): void {
+  /**
+   * What Redis has now is what a replica has when it takes over. Half of the processes know at once; the others go on talking to the
+   * old master for a while.
+   */
+  #laggingReplica(): () => void {
     const { chance } = this.#world
     const { servers } = this.#target
-    servers.failOver(copy, this.#clockOfAnother(servers.master.skewMs))
-    for (const process of this.#target.processes()) {
-      this.#world.plan(chance.happens(0.5) ? 0 : chance.next() * 3_000, () => process.followMaster())
+    const copy = servers.copyRedis()
+    for (const process of this.#alive()) process.holdUp(600, 1_000 + chance.next() * 5_000)
+    return () => {
+      servers.failOver(copy, this.#clockOfAnother(servers.master.skewMs))
+      for (const process of this.#target.processes()) {
+        this.#world.plan(chance.happens(0.5) ? 0 : chance.next() * 3_000, () => process.followMaster())
+      }
     }
   }
 

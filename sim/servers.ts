@@ -37,6 +37,8 @@ export class Servers {
   #master = 0
   /** Did Redis ever forget something in this schedule? Then what was acknowledged from memory may be gone. */
   redisForgot = false
+  /** Lives of wallets in Redis, by ref and epoch: how often one began. */
+  readonly lives = new Map<string, number>()
 
   private constructor(world: World, [first, second]: readonly [Valkey, Valkey]) {
     this.#world = world
@@ -57,6 +59,12 @@ export class Servers {
 
   get master(): RedisServer {
     return this.#redis[this.#master] as RedisServer
+  }
+
+  /** A wallet's state was installed on some server, under an epoch that is its own for good. */
+  beginLife(wallet: string, epoch: string): void {
+    const life = `${wallet} under epoch ${epoch}`
+    this.lives.set(life, (this.lives.get(life) ?? 0) + 1)
   }
 
   /** What a replica, or a file on disk, has of the master now. It comes back some time later. */

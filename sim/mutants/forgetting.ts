@@ -33,7 +33,7 @@ export const FORGETTING: readonly Mutant[] = [
         replace: 'Math.max(EPOCHS_A_TIMELINE, this.#standing.settled)',
       },
     ],
-    within: 800,
+    within: 200,
   },
   {
     rule: 'a lost answer is no yes',

@@ -62,7 +62,10 @@ local pending = {}
 if old then
   track(old, KEYS[2], {})
   local entries = entries_after(old, old.acked, 4096)
-  for i = 1, #entries do
+  -- The journal may end with one of them, appended since somebody looked: then it has those before it as well.
+  local ends = tonumber(ARGV[7]) - old.acked
+  local last = entries[ends] and read_entry(entries[ends])
+  for i = last and last.hash == ARGV[8] and ends + 1 or 1, #entries do
     local entry = entries[i] and was_memory(old, old.acked + i) and read_entry(entries[i])
     if entry and not committed[entry.key] then
       pending[#pending + 1] = command_of(entry, mark_at(old, entry.seq))

@@ -43,7 +43,9 @@ CREATE TABLE wallets (
   since bigint NOT NULL,
   -- The seq before the last append: how an append learns where it began.
   appended_after bigint NOT NULL DEFAULT 0
-) PARTITION BY HASH (ref);
+)
+-- Room in every page, so that a new state finds place beside the old one and no index is touched.
+WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
 
 -- 283 bytes a row and 157 in its two indexes, with keys and hold ids of 36 characters: what does not apply is null and takes no room.
 --
@@ -83,9 +85,6 @@ CREATE TABLE entries (
 DO $$
 BEGIN
   FOR part IN 0..7 LOOP
-    -- Room in every page, so that a new state finds place beside the old one and no index is touched.
-    EXECUTE format('CREATE TABLE wallets_%s PARTITION OF wallets FOR VALUES WITH (MODULUS 8, REMAINDER %s)
-                    WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02)', part, part);
     EXECUTE format('CREATE TABLE entries_%s PARTITION OF entries FOR VALUES WITH (MODULUS 8, REMAINDER %s)', part, part);
   END LOOP;
 END $$;

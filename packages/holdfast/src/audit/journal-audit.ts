@@ -111,7 +111,9 @@ export class JournalAudit {
     }
     if (breach) return judged(breach)
     const end = Math.max(row.seq, verified?.seq ?? 0)
-    if (lastSeq < end) return judged({ cause: 'journal_short', field: 'seq', expected: end, found: lastSeq })
+    // Less was read than there was a moment before: Postgres went back in time meanwhile.
+    const last = state.seq < row.seq ? state.seq : lastSeq
+    if (last < end) return judged({ cause: 'journal_short', field: 'seq', expected: end, found: last })
     const differences = compareRow(state, row)
     if (differences.length > 0) return judged(...differences)
     return judged(...compareLoadable(state, loadable), ...this.#overdue(state))

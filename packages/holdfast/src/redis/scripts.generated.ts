@@ -1469,7 +1469,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: '65048066cafc6edc754ae45182eeecc4b23ca0a7',
+  sha1: 'f241d6571fd239555d0f185dcfe32a8f713dea0c',
   keys: { min: 3, variable: false },
   resend: 'never',
   batchMax: null,
@@ -2169,7 +2169,9 @@ local pending = {}
 if old then
 track(old, KEYS[2], {})
 local entries = entries_after(old, old.acked, 4096)
-for i = 1, #entries do
+local ends = tonumber(ARGV[7]) - old.acked
+local last = entries[ends] and read_entry(entries[ends])
+for i = last and last.hash == ARGV[8] and ends + 1 or 1, #entries do
 local entry = entries[i] and was_memory(old, old.acked + i) and read_entry(entries[i])
 if entry and not committed[entry.key] then
 pending[#pending + 1] = command_of(entry, mark_at(old, entry.seq))

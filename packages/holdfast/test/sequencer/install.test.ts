@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { freshRedis } from '../../../../test/servers.js'
-import { command, EXPIRE_MAX, type HoldState } from '../../src/machine/index.js'
+import { command, type Entry, EXPIRE_MAX, type HoldState } from '../../src/machine/index.js'
 import { Keys } from '../../src/redis/index.js'
 import { emptyState } from '../machine/oracle.js'
 import { AcquaintedSequencer } from './support/acquainted.js'
@@ -123,4 +123,38 @@ it('decides a session again that was acknowledged from memory: its beginning, it
     ['settle', 400, 270],
   ])
   expect(pending.map(({ entry }) => entry.params)).toEqual(before.pending.map(({ entry }) => entry.params))
+})
+
+it('decides nothing again that the journal ends with, whoever appended it', async () => {
+  const place = keys.place(keys.ref('appended meanwhile'))
+  const now = Date.now()
+  const state = { ...emptyState('0'.repeat(40)), available: 100 }
+  const installation = { place, memory: true, deadline: now + 60_000, committedKeys: [] }
+  await sequencer.install('test', { ...installation, state, clock: now })
+  const holds = ['first', 'second', 'third'].map((key) => command({ kind: 'hold', key, amount: 10, ttlMs: 60_000 }))
+  await sequencer.decide({
+    wallets: [{ place, epochMin: 0, epoch: 0, acked: 0, known: 0 }],
+    commands: holds.map((hold) => ({ wallet: 0, command: hold, deadline: now + 60_000, memory: true })),
+  })
+  const decided = await sequencer.look(place, 0, 'test', 0)
+  const [first, second] = decided.pending.map(({ entry }) => entry)
+
+  // The journal got two of them after whoever loads the wallet anew had looked.
+  const { at, hash: head, available, reserved } = second as Entry
+  const open = new Map(
+    [first, second].map((entry) => {
+      const { key, holdExpiresAt } = entry as Entry
+      return [key, { amount: 10, captured: 0, left: 10, expiresAt: holdExpiresAt as number, refunded: 0 }]
+    }),
+  )
+  const since = { seq: 2, head, at, available, reserved, holds: open, due: at + 60_000, since: 1 }
+  const reply = await sequencer.install('test', {
+    ...installation,
+    state: { ...state, ...since, epoch: state.epoch + 1 },
+    clock: now,
+  })
+  expect(reply).toEqual({ type: 'installed', lost: [] })
+  const { core, pending } = await sequencer.look(place, 0, 'test', 0)
+  expect(core).toMatchObject({ seq: 3, available: 70, reserved: 30, open: 3 })
+  expect(pending).toMatchObject([{ memory: true, entry: { kind: 'hold', key: 'third' } }])
 })
