@@ -1,4 +1,5 @@
 /** What audits cost: by themselves, and those who use the servers meanwhile. */
+import { createHash } from 'node:crypto'
 import { type AuditReport, Holdfast } from 'holdfast'
 import pg from 'pg'
 import type { Suite } from '../harness/command.js'
@@ -6,12 +7,12 @@ import type { Place } from '../harness/contender.js'
 import { treeCpuMs } from '../harness/cpu.js'
 import { Latencies } from '../harness/latency.js'
 import { describeMachine, type Machine } from '../harness/machine.js'
+import { seedWallets } from '../harness/seed.js'
 import { Servers } from '../harness/servers.js'
 import { type Measured, measured, ratio } from '../harness/statistics.js'
 import { WorkerProcess } from '../harness/worker-process.js'
 import { PLANS, type Plan } from './plan.js'
 import { render } from './render.js'
-import { seedWallets } from './seed.js'
 
 /** One audit of everything with nobody else there. */
 export interface Alone {
@@ -54,6 +55,13 @@ const EVERY_MS = { usual: 300_000, constant: 1 }
 /** Wallets a page of an audit, and shards that they are spread over: most pages are full. */
 const PAGE = 500
 const SHARDS = 64
+/** Nobody asks for them: any ref does. */
+const COLD = {
+  tenant: 'cold',
+  amount: 1_000,
+  idOf: (number: number) => `cold-${number}`,
+  refOf: (id: string) => createHash('md5').update(id).digest('hex'),
+}
 const COMPANIES: readonly Company[] = ['none', 'usual', 'constant']
 
 export const runAudit: Suite = async ({ size, commandLine, profileFolder, say }) => {
@@ -68,10 +76,10 @@ export const runAudit: Suite = async ({ size, commandLine, profileFolder, say })
     const client = new pg.Client(place.databaseUrl)
     await client.connect()
     say(`audit: seeding ${plan.wallets} wallets`)
-    await seedWallets(client, { first: 0, end: plan.fresh, audited: false })
+    await seedWallets(client, { ...COLD, first: 0, end: plan.fresh, audited: false })
     const first = await auditAlone(place, servers)
     say(`audit: ${first.wallets} journals read in ${first.seconds.toFixed(1)} s`)
-    await seedWallets(client, { first: plan.fresh, end: plan.wallets, audited: true })
+    await seedWallets(client, { ...COLD, first: plan.fresh, end: plan.wallets, audited: true })
     const second = await auditAlone(place, servers)
     say(`audit: ${second.wallets} wallets compared in ${second.seconds.toFixed(1)} s`)
     const beside = await measureBeside({ plan, place, worker, client, servers, say })

@@ -5,6 +5,7 @@ import { ServicesError } from '@holdfast/services'
 import { runAppend } from '../append/suite.js'
 import { runAudit } from '../audit/suite.js'
 import { runFallback } from '../fallback/suite.js'
+import { runGrowth } from '../growth/suite.js'
 import { runWallets } from '../wallets/suite.js'
 import { BenchError } from './error.js'
 
@@ -34,6 +35,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   append: runAppend,
   audit: runAudit,
   fallback: runFallback,
+  growth: runGrowth,
   wallets: runWallets,
 }
 

@@ -1,26 +1,32 @@
-import { createHash } from 'node:crypto'
 import type pg from 'pg'
 import { command, decide, genesisHash, type WalletState } from '../../packages/holdfast/src/machine/index.js'
 
 const BATCH = 5_000
-const AMOUNT = 1_000
 
-/**
- * Puts wallets into Postgres past the product, as it would have left them: opened, credited once, and used by nobody since.
- * `audited`: and verified by an audit after that.
- */
-export async function seedWallets(
-  client: pg.Client,
-  { first, end, audited }: { first: number; end: number; audited: boolean },
-): Promise<void> {
+export interface Seeds {
+  /** Numbers of wallets: `first` included, `end` not. */
+  readonly first: number
+  readonly end: number
+  readonly tenant: string
+  /** What each is credited with. */
+  readonly amount: number
+  /** And verified by an audit after that. */
+  readonly audited: boolean
+  idOf(number: number): string
+  refOf(id: string): string
+}
+
+/** Puts wallets into Postgres past the product, as it would have left them: opened, credited once, and used by nobody since. */
+export async function seedWallets(client: pg.Client, seeds: Seeds): Promise<void> {
+  const { first, end, tenant, amount, audited } = seeds
   await client.query("SET search_path = 'holdfast'; SET synchronous_commit = off")
   for (let from = first; from < end; from += BATCH) {
-    const batch = Array.from({ length: Math.min(BATCH, end - from) }, (_, n) => walletOf(from + n))
+    const batch = Array.from({ length: Math.min(BATCH, end - from) }, (_, n) => walletOf(seeds, from + n))
     const column = (read: (wallet: (typeof batch)[0]) => string | number) => batch.map(read)
     await client.query(
       `INSERT INTO wallets (ref, tenant, id, currency, opened_at, initial_limit, genesis, epoch, owner, seq, head, at, available, reserved,
                             credit_limit, status, due, since)
-       SELECT ref, 'cold', id, 'usd', at, 0, genesis, timeline_epoch() + 1, 'postgres', 1, hash, at, ${AMOUNT}, 0, 0, 'active', 0, 0
+       SELECT ref, $6, id, 'usd', at, 0, genesis, timeline_epoch() + 1, 'postgres', 1, hash, at, $7, 0, 0, 'active', 0, 0
        FROM unnest($1::uuid[], $2::text[], $3::bytea[], $4::bytea[], $5::bigint[]) AS w(ref, id, genesis, hash, at)`,
       [
         column(({ ref }) => ref),
@@ -28,11 +34,13 @@ export async function seedWallets(
         column(({ genesis }) => `\\x${genesis}`),
         column(({ entry }) => `\\x${entry.hash}`),
         column(({ entry }) => entry.at),
+        tenant,
+        amount,
       ],
     )
     await client.query(
       `INSERT INTO entries (wallet, seq, epoch, at, amount, available_delta, reserved_delta, available, reserved, kind, hash, key, counter, params)
-       SELECT ref, 1, $4, at, ${AMOUNT}, ${AMOUNT}, 0, ${AMOUNT}, 0, 'credit', hash, 'seed', $5, $6
+       SELECT ref, 1, $4, at, $7, $7, 0, $7, 0, 'credit', hash, 'seed', $5, $6
        FROM unnest($1::uuid[], $2::bytea[], $3::bigint[]) AS e(ref, hash, at)`,
       [
         column(({ ref }) => ref),
@@ -41,11 +49,12 @@ export async function seedWallets(
         EPOCH,
         batch[0]?.entry.counter,
         batch[0]?.entry.params,
+        amount,
       ],
     )
     await client.query(
       `INSERT INTO audits (shard, wallet, seq, head, epoch, at, available, full_at)
-       SELECT shard_of(ref, shards), ref, 1, CASE WHEN $4 THEN hash END, $5, at, ${AMOUNT}, CASE WHEN $4 THEN clock_ms() ELSE 0 END
+       SELECT shard_of(ref, shards), ref, 1, CASE WHEN $4 THEN hash END, $5, at, $6, CASE WHEN $4 THEN clock_ms() ELSE 0 END
        FROM unnest($1::uuid[], $2::bytea[], $3::bigint[]) AS e(ref, hash, at), settings`,
       [
         column(({ ref }) => ref),
@@ -53,6 +62,7 @@ export async function seedWallets(
         column(({ entry }) => entry.at),
         audited,
         EPOCH,
+        amount,
       ],
     )
   }
@@ -61,8 +71,9 @@ export async function seedWallets(
 
 const EPOCH = 1_000_000_001
 
-function walletOf(n: number) {
-  const ref = createHash('md5').update(`cold ${n}`).digest('hex')
+function walletOf({ amount, idOf, refOf }: Seeds, n: number) {
+  const id = idOf(n)
+  const ref = refOf(id)
   const genesis = genesisHash(ref, 'usd')
   const state: WalletState = {
     epoch: EPOCH,
@@ -80,7 +91,7 @@ function walletOf(n: number) {
     refundedByEntry: new Map(),
     closedHolds: new Map(),
   }
-  const [entry] = decide(state, command({ kind: 'credit', key: 'seed', amount: AMOUNT }), 0).entries
+  const [entry] = decide(state, command({ kind: 'credit', key: 'seed', amount }), 0).entries
   if (!entry) throw new Error('A credit was refused')
-  return { ref, id: `cold-${n}`, genesis, entry }
+  return { ref, id, genesis, entry }
 }
