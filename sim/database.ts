@@ -15,6 +15,7 @@ import {
   limitAfter,
   type OpenIntent,
   type OpenRequest,
+  type Raise,
   type Refusal,
   type Run,
   type Snapshot,
@@ -177,8 +178,14 @@ export class SimDatabase {
     })
   }
 
-  raise(ref: string, epochMin: number, memory: boolean, known: Witness | null = null): Snapshot | null {
+  /** `locked`: somebody has the first of several. */
+  raise(raises: readonly Raise[], locked = false): (Snapshot | 'locked' | null)[] {
     this.#mayDecide()
+    const isLocked = ({ ref }: Raise, n: number) => locked && raises.length > 1 && n === 0 && this.#wallets.has(ref)
+    return raises.map((raise, n) => (isLocked(raise, n) ? 'locked' : this.#raise(raise)))
+  }
+
+  #raise({ ref, epochMin, memory, known }: Raise): Snapshot | null {
     const wallet = this.#wallets.get(ref)
     if (!wallet) return null
     const { row } = wallet

@@ -10,6 +10,7 @@ import {
   judgeBehindBad,
   judgeRun,
   type OpenRequest,
+  type Raise,
   type Refusal,
   type Run,
   type Snapshot,
@@ -139,8 +140,8 @@ export class SimJournal implements Journal, Reconcilable {
     return this.#statement('confirm', writes, () => this.#database.confirm(refusals))
   }
 
-  raise(ref: string, epochMin: number, memory: boolean, known?: Witness | null): Promise<Snapshot | null> {
-    return this.#statement('raise', true, () => this.#database.raise(ref, epochMin, memory, known))
+  raise(raises: readonly Raise[]): Promise<(Snapshot | 'locked' | null)[]> {
+    return this.#statement('raise', true, (locked) => this.#database.raise(raises, locked))
   }
 
   prove(witnesses: readonly Witness[]): Promise<Standing> {

@@ -254,7 +254,7 @@ export class Process {
     try {
       const reply = server.valkey.run(script, scriptKeys, args)
       if (script.name === 'wallet_install' && `${(reply as Reply[])[0]}` === 'installed')
-        this.#servers.beginLife(`${scriptKeys[1]}`, `${args[5]}`)
+        this.#servers.beginLife(`${scriptKeys[1]}`, `${args[6]}`)
       this.#world.tell(() => `${this.name} → ${server.name} ${script.name} ${summary(script, scriptKeys, args, reply)}`)
       return { reply }
     } catch (error) {

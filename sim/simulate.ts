@@ -171,7 +171,8 @@ async function rest(world: World, { postgres }: Servers): Promise<void> {
 
 function fill(database: SimDatabase, id: string, amount: number): void {
   const ref = keys.ref(id)
-  const { state, clock } = database.raise(ref, 0, false) as Snapshot
+  const [raised] = database.raise([{ ref, epochMin: 0, memory: false, known: null }])
+  const { state, clock } = raised as Snapshot
   const { entries } = decide(state, command({ kind: 'credit', key: 'filled', amount }), clock)
   database.append([{ ref, entries, deadlines: [0], places: [0] }])
 }

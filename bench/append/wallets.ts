@@ -32,8 +32,8 @@ export class Wallets {
         metadata: '',
         head,
       })
-      const raised = await journal.raise(ref, 0, false)
-      if (!raised) throw new Error('A wallet that was just opened is not there')
+      const [raised] = await journal.raise([{ ref, epochMin: 0, memory: false, known: null }])
+      if (!raised || raised === 'locked') throw new Error('A wallet that was just opened is not there')
       wallets.push({ ref, state: raised.state, held: '' })
     }
     const all = new Wallets(wallets)

@@ -6,9 +6,9 @@
 --
 -- KEYS  1 the shard's agenda   2 the wallet   3 the lease
 -- ARGV  1 name on the agenda   2 who asks   3 deadline, ms of the clock of   4 the server's life that was looked at
---       5 after how long somebody should look after pending entries, ms
---       6 epoch   7 seq   8 head   9 at   10 available   11 reserved   12 limit   13 status   14 due   15 since   16 memory   17 clock
---       18 how many holds; for each: id, its five numbers
+--       5 after how long somebody should look after pending entries, ms   6 after how long a wallet leaves that nobody uses, ms
+--       7 epoch   8 seq   9 head   10 at   11 available   12 reserved   13 limit   14 status   15 due   16 since   17 memory   18 clock
+--       19 how many holds; for each: id, its five numbers
 --       then the keys among the pending entries that the journal has already
 -- Returns { 'installed', seq, key, code, key, code, … } (what was acknowledged from memory and is lost, and why)
 --         { 'newer', epoch } · { 'late' }
@@ -26,15 +26,15 @@ if life ~= ARGV[4] or server_clock() > tonumber(ARGV[3]) then
   return { 'late' }
 end
 
-local epoch = tonumber(ARGV[6])
+local epoch = tonumber(ARGV[7])
 local old = read_core(KEYS[2])
 if old and old.epoch >= epoch then
   return { 'newer', digits(old.epoch) }
 end
 
-local hold_count = tonumber(ARGV[18])
+local hold_count = tonumber(ARGV[19])
 local committed = {}
-for i = 19 + 2 * hold_count, #ARGV do
+for i = 20 + 2 * hold_count, #ARGV do
   committed[ARGV[i]] = true
 end
 
@@ -63,9 +63,9 @@ if old then
   track(old, KEYS[2], {})
   local entries = entries_after(old, old.acked, 4096)
   -- The journal may end with one of them, appended since somebody looked: then it has those before it as well.
-  local ends = tonumber(ARGV[7]) - old.acked
+  local ends = tonumber(ARGV[8]) - old.acked
   local last = entries[ends] and read_entry(entries[ends])
-  for i = last and last.hash == ARGV[8] and ends + 1 or 1, #entries do
+  for i = last and last.hash == ARGV[9] and ends + 1 or 1, #entries do
     local entry = entries[i] and was_memory(old, old.acked + i) and read_entry(entries[i])
     if entry and not committed[entry.key] then
       pending[#pending + 1] = command_of(entry, mark_at(old, entry.seq))
@@ -79,16 +79,16 @@ if redis.call('GET', KEYS[3]) == ARGV[2] then
 end
 
 local w = track({
-  epoch = epoch, life = life, seq = tonumber(ARGV[7]), head = ARGV[8], at = tonumber(ARGV[9]),
-  available = tonumber(ARGV[10]), reserved = tonumber(ARGV[11]), limit = tonumber(ARGV[12]), status = ARGV[13],
-  due = tonumber(ARGV[14]), since = tonumber(ARGV[15]), open = hold_count, acked = tonumber(ARGV[7]), floor = tonumber(ARGV[7]),
-  agenda = 0, memory = ARGV[16] == '1', clock = tonumber(ARGV[17]), ring = RING, recent = '',
+  epoch = epoch, life = life, seq = tonumber(ARGV[8]), head = ARGV[9], at = tonumber(ARGV[10]),
+  available = tonumber(ARGV[11]), reserved = tonumber(ARGV[12]), limit = tonumber(ARGV[13]), status = ARGV[14],
+  due = tonumber(ARGV[15]), since = tonumber(ARGV[16]), open = hold_count, acked = tonumber(ARGV[8]), floor = tonumber(ARGV[8]),
+  agenda = 0, memory = ARGV[17] == '1', clock = tonumber(ARGV[18]), ring = RING, recent = '',
   -- There is no second call for what was acknowledged: all that is due expires in this one.
   expire_max = math.huge,
 }, KEYS[2], {})
 for i = 1, hold_count do
-  local amount, captured, left, expires, refunded = string.match(ARGV[18 + 2 * i], '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
-  put(w, 'h:' .. ARGV[17 + 2 * i], format_hold({
+  local amount, captured, left, expires, refunded = string.match(ARGV[19 + 2 * i], '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
+  put(w, 'h:' .. ARGV[18 + 2 * i], format_hold({
     amount = tonumber(amount), captured = tonumber(captured), left = tonumber(left), expires = tonumber(expires),
     refunded = tonumber(refunded),
   }))
@@ -106,5 +106,6 @@ for i = 1, #pending do
 end
 reply[2] = digits(w.seq)
 w.clock = math.max(w.clock, w.at)
-write_wallet(w, KEYS[1], ARGV[1], w.clock + tonumber(ARGV[5]))
+-- Its last entry may be old: it stays as long as if it had one now.
+write_wallet(w, KEYS[1], ARGV[1], w.clock + tonumber(w.seq > w.acked and ARGV[5] or ARGV[6]))
 return reply

@@ -75,7 +75,7 @@ export const DEFAULT_OPTIONS: EngineOptions = {
   decideCallsMax: 2,
   appendBatchMax: 1_000,
   appendLanes: 1,
-  loadsMax: 32,
+  loadsMax: 128,
   leaseMs: 1_000,
   installWithinMs: 5_000,
   postgresSpellMs: 1_000,

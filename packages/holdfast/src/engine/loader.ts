@@ -6,6 +6,7 @@ import type { Attempt } from './attempt.js'
 import { jitteredMs, sleep } from './clock.js'
 import type { Context } from './context.js'
 import type { Lane } from './lane.js'
+import { Raiser } from './raiser.js'
 
 /** Looks at a wallet that somebody else is loading before the advisory lease is ignored. */
 const BUSY_LOOKS_MAX = 20
@@ -16,11 +17,13 @@ const BUSY_LOOKS_MAX = 20
  */
 export class Loader {
   readonly #context: Context
+  readonly #raiser: Raiser
   readonly #queue: Lane[] = []
   #loads = 0
 
   constructor(context: Context) {
     this.#context = context
+    this.#raiser = new Raiser(context)
   }
 
   park(attempt: Attempt): void {
@@ -110,7 +113,8 @@ export class Loader {
     const known = acknowledged(ref, look)
     const [snapshot, committedKeys] = await fromJournal(async () => {
       const committed = await this.#savePending(lane, look)
-      const raised = await journal.raise(ref, Math.max(lane.epochMin, look.epoch + 1), lane.memoryWanted, known)
+      const epochMin = Math.max(lane.epochMin, look.epoch + 1)
+      const raised = await this.#raiser.raise({ ref, epochMin, memory: lane.memoryWanted, known })
       // Redis knows of something in the journal that is not there. What Redis has is left as it is: it may be all that is left of it.
       if (known && !raised?.holds) await witnesses.accuse(journal, known)
       return [raised, committed] as const

@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Entry } from '../machine/index.js'
-import { type Postgres, PostgresError } from '../postgres/index.js'
+import { type Postgres, PostgresError, type Transaction } from '../postgres/index.js'
 import { appendValues } from './append-values.js'
 import { bytesArray, textArray } from './array-text.js'
 import {
@@ -22,6 +22,7 @@ import type {
   Filed,
   Journal,
   OpenRequest,
+  Raise,
   Refusal,
   Snapshot,
   Standing,
@@ -195,13 +196,22 @@ export class PostgresJournal implements Journal {
     }))
   }
 
-  async raise(ref: string, epochMin: number, memory: boolean, known?: Witness | null): Promise<Snapshot | null> {
-    const { epoch, seq, hash } = known ?? { epoch: 0, seq: 0, hash: '' }
+  async raise(raises: readonly Raise[]): Promise<(Snapshot | 'locked' | null)[]> {
     return this.#postgres.transaction(async (tx) => {
-      const values = [ref, epochMin, 'redis', memory, epoch, seq, Buffer.from(hash, 'hex')]
-      const [row] = await tx.query<StateRow & { holds: boolean }>('raiseEpoch', values)
-      if (!row) return null
-      return { ...snapshot(row, await tx.query<HoldRow>('openHolds', [ref, row.since])), holds: row.holds }
+      const answers = new Map<string, Snapshot | 'locked'>()
+      let free = raises
+      if (raises.length > 1) {
+        const there = await tx.query<{ ref: string; free: boolean }>('lockFree', [`{${raises.map(({ ref }) => ref)}}`])
+        for (const row of there) if (!row.free) answers.set(row.ref, 'locked')
+        const mine = new Set(there.flatMap((row) => (row.free ? [row.ref] : [])))
+        free = raises.filter(({ ref }) => mine.has(ref))
+      }
+      const rows =
+        free.length > 0 ? await tx.query<StateRow & { ref: string; holds: boolean }>('raiseEpochs', valuesOf(free)) : []
+      const holds = await openHolds(tx, rows)
+      for (const [n, row] of rows.entries())
+        answers.set(row.ref, { ...snapshot(row, holds[n] ?? []), holds: row.holds })
+      return raises.map(({ ref }) => answers.get(ref) ?? null)
     })
   }
 
@@ -216,7 +226,7 @@ export class PostgresJournal implements Journal {
   async takeOver(ref: string): Promise<Snapshot | 'memory' | null> {
     return this.#postgres.transaction(async (tx) => {
       const [row] = await tx.query<StateRow>('takeOver', [ref])
-      if (row) return snapshot(row, await tx.query<HoldRow>('openHolds', [ref, row.since]))
+      if (row) return snapshot(row, (await openHolds(tx, [{ ref, since: row.since }]))[0] ?? [])
       const rows = await tx.query<WalletTableRow>('readWallets', [`{${ref}}`])
       return rows.length > 0 ? 'memory' : null
     })
@@ -323,4 +333,25 @@ export class PostgresJournal implements Journal {
 
 function snapshot(row: StateRow, holds: readonly HoldRow[]): Snapshot {
   return { state: readState(row, holds), memory: row.memory, holds: true, clock: Number(row.clock) }
+}
+
+function valuesOf(raises: readonly Raise[]): string[] {
+  const known = raises.map((raise) => raise.known ?? { epoch: 0, seq: 0, hash: '' })
+  return [
+    `{${raises.map(({ ref }) => ref)}}`,
+    `{${raises.map(({ epochMin }) => epochMin)}}`,
+    `{${raises.map(({ memory }) => memory)}}`,
+    `{${known.map(({ epoch }) => epoch)}}`,
+    `{${known.map(({ seq }) => seq)}}`,
+    bytesArray(known.map(({ hash }) => hash)),
+  ]
+}
+
+/** Of rows that the transaction has locked: with a statement of its own, because a hold that was made while they were waited for counts. */
+async function openHolds(tx: Transaction, rows: readonly { ref: string; since: string }[]): Promise<HoldRow[][]> {
+  const holds: HoldRow[][] = rows.map(() => [])
+  if (rows.every(({ since }) => since === '0')) return holds
+  const values = [`{${rows.map(({ ref }) => ref)}}`, `{${rows.map(({ since }) => since)}}`]
+  for (const row of await tx.query<HoldRow & { n: string }>('openHolds', values)) holds[Number(row.n) - 1]?.push(row)
+  return holds
 }

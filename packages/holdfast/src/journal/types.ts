@@ -68,6 +68,17 @@ export interface Standing {
   readonly missing: readonly Witness[]
 }
 
+/** A wallet whose epoch is to be raised. */
+export interface Raise {
+  readonly ref: string
+  /** At least to this. */
+  readonly epochMin: number
+  /** It is used from memory from now on. */
+  readonly memory: boolean
+  /** What Redis has as acknowledged: whether the journal holds it is told along. */
+  readonly known: Witness | null
+}
+
 /** A wallet's state as the journal has it, under an epoch that the caller has just raised or joined. */
 export interface Snapshot {
   readonly state: WalletState
@@ -129,10 +140,10 @@ export interface Journal {
   /** One read of the primary for many refusals. */
   confirm(refusals: readonly Refusal[]): Promise<Confirmation[]>
   /**
-   * Raises the epoch, at least to `epochMin`, for a state that is to be installed in Redis. Null: there is no such wallet. `known` is what
-   * Redis has as acknowledged: whether the journal holds it is told along.
+   * Raises the epochs of wallets, each named once, for states that are to be installed in Redis: all or none. Null: there is no such wallet.
+   * `locked`: somebody else is at it, and several wait for nobody; one alone waits.
    */
-  raise(ref: string, epochMin: number, memory: boolean, known?: Witness | null): Promise<Snapshot | null>
+  raise(raises: readonly Raise[]): Promise<(Snapshot | 'locked' | null)[]>
   /** The Postgres path takes the wallet over, or joins others who did. `memory`: Redis may know more, so nobody may. */
   takeOver(ref: string): Promise<Snapshot | 'memory' | null>
   /** Entries by key; null where there is none. */

@@ -258,8 +258,15 @@ SELECT replace(ref::text, '-', '') AS ref, id, currency, metadata, opened_at, in
 FROM wallets
 WHERE tenant = $1 AND id COLLATE "C" > $2 AND id COLLATE "C" >= $3 AND id COLLATE "C" <= $3 || repeat(U&'\\+10FFFF', 255)
 ORDER BY id COLLATE "C" LIMIT $4`,
+  lockFree: `-- Those of the wallets that are there, and locks the ones that nobody else has locked.
+SELECT replace(w.ref::text, '-', '') AS ref, free.ref IS NOT NULL AS free
+FROM wallets w
+LEFT JOIN (SELECT ref FROM wallets WHERE ref = ANY ($1::uuid[]) ORDER BY ref FOR NO KEY UPDATE SKIP LOCKED) AS free ON free.ref = w.ref
+WHERE w.ref = ANY ($1::uuid[])`,
   nextLockToken: `SELECT nextval('lock_tokens') AS token`,
-  openHolds: `SELECT hold, amount, captured, left_over, expires_at, refunded FROM open_holds($1, $2)`,
+  openHolds: `-- Open holds of wallets, each by the bound that its row has.
+SELECT r.n, h.hold, h.amount, h.captured, h.left_over, h.expires_at, h.refunded
+FROM unnest($1::uuid[], $2::bigint[]) WITH ORDINALITY AS r(ref, since, n), open_holds(r.ref, r.since) AS h`,
   openTransfers: `-- Those that have waited longest first.
 SELECT replace(source::text, '-', '') AS source, key, replace(target::text, '-', '') AS target, amount, fee, tenant, counter, metadata, attempt
 FROM transfers ORDER BY attempt LIMIT $1`,
@@ -286,14 +293,19 @@ SELECT least_epoch() AS floor, s.epoch_floor AS settled, s.stopped_at, s.stopped
           AND NOT EXISTS (SELECT FROM entries e WHERE e.wallet = o.wallet AND e.seq = o.seq AND e.hash = o.hash)
           AND NOT (o.seq = 0 AND EXISTS (SELECT FROM wallets w WHERE w.ref = o.wallet AND w.genesis = o.hash))) AS missing
 FROM settings s`,
-  raiseEpoch: `-- A new life for a wallet's state: whatever was decided under an older epoch and is not here yet never will be.
--- \`holds\`: the journal has what the state in Redis knew to be in it ($5 epoch, $6 seq, $7 hash), unless that is past.
-UPDATE wallets
-SET epoch = greatest(epoch + 1, $2, timeline_epoch() + 1), owner = $3, memory = memory OR $4
-WHERE ref = $1
-RETURNING epoch, memory, seq, encode(head, 'hex') AS head, at, available, reserved, credit_limit, status, due, since, clock_ms() AS clock,
-          $5::bigint <= (SELECT s.epoch_floor FROM settings s) OR ($6::bigint = 0 AND genesis = $7::bytea)
-          OR EXISTS (SELECT FROM entries e WHERE e.wallet = $1 AND e.seq = $6 AND e.hash = $7) AS holds`,
+  raiseEpochs: `-- New lives for the states of wallets: whatever was decided under an older epoch and is not here yet never will be.
+-- $1 wallets   $2 at least this epoch   $3 used from memory from now on?   $4–$6 epoch, seq and hash of what Redis has as acknowledged
+-- \`holds\`: the journal has what the state in Redis knew to be in it, unless that is past.
+UPDATE wallets w
+SET epoch = greatest(w.epoch + 1, r.epoch_min, floor.epoch + 1), owner = 'redis', memory = w.memory OR r.memory
+FROM unnest($1::uuid[], $2::bigint[], $3::boolean[], $4::bigint[], $5::bigint[], $6::bytea[])
+       AS r(ref, epoch_min, memory, known_epoch, known_seq, known_hash),
+     (SELECT timeline_epoch() AS epoch OFFSET 0) AS floor
+WHERE w.ref = r.ref
+RETURNING replace(w.ref::text, '-', '') AS ref, w.epoch, w.memory, w.seq, encode(w.head, 'hex') AS head, w.at, w.available, w.reserved, w.credit_limit, w.status, w.due, w.since,
+          clock_ms() AS clock,
+          r.known_epoch <= (SELECT s.epoch_floor FROM settings s) OR (r.known_seq = 0 AND w.genesis = r.known_hash)
+          OR EXISTS (SELECT FROM entries e WHERE e.wallet = w.ref AND e.seq = r.known_seq AND e.hash = r.known_hash) AS holds`,
   readEntries: `-- A page of a journal by seq, each entry with what it links to. Looked up one by one: a join reads all that the wallet ever did.
 SELECT e.*, encode(e.hash, 'hex') AS hash_hex,
        encode(coalesce((SELECT p.hash FROM entries p WHERE p.wallet = e.wallet AND p.seq = e.seq - 1),

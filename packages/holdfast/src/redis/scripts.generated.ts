@@ -1469,7 +1469,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: 'f241d6571fd239555d0f185dcfe32a8f713dea0c',
+  sha1: 'e8617263199b977abe0d483fe2595f5c4255a964',
   keys: { min: 3, variable: false },
   resend: 'never',
   batchMax: null,
@@ -2138,14 +2138,14 @@ local life = incarnation()
 if life ~= ARGV[4] or server_clock() > tonumber(ARGV[3]) then
 return { 'late' }
 end
-local epoch = tonumber(ARGV[6])
+local epoch = tonumber(ARGV[7])
 local old = read_core(KEYS[2])
 if old and old.epoch >= epoch then
 return { 'newer', digits(old.epoch) }
 end
-local hold_count = tonumber(ARGV[18])
+local hold_count = tonumber(ARGV[19])
 local committed = {}
-for i = 19 + 2 * hold_count, #ARGV do
+for i = 20 + 2 * hold_count, #ARGV do
 committed[ARGV[i]] = true
 end
 local function command_of(entry, mark)
@@ -2169,9 +2169,9 @@ local pending = {}
 if old then
 track(old, KEYS[2], {})
 local entries = entries_after(old, old.acked, 4096)
-local ends = tonumber(ARGV[7]) - old.acked
+local ends = tonumber(ARGV[8]) - old.acked
 local last = entries[ends] and read_entry(entries[ends])
-for i = last and last.hash == ARGV[8] and ends + 1 or 1, #entries do
+for i = last and last.hash == ARGV[9] and ends + 1 or 1, #entries do
 local entry = entries[i] and was_memory(old, old.acked + i) and read_entry(entries[i])
 if entry and not committed[entry.key] then
 pending[#pending + 1] = command_of(entry, mark_at(old, entry.seq))
@@ -2183,15 +2183,15 @@ if redis.call('GET', KEYS[3]) == ARGV[2] then
 redis.call('DEL', KEYS[3])
 end
 local w = track({
-epoch = epoch, life = life, seq = tonumber(ARGV[7]), head = ARGV[8], at = tonumber(ARGV[9]),
-available = tonumber(ARGV[10]), reserved = tonumber(ARGV[11]), limit = tonumber(ARGV[12]), status = ARGV[13],
-due = tonumber(ARGV[14]), since = tonumber(ARGV[15]), open = hold_count, acked = tonumber(ARGV[7]), floor = tonumber(ARGV[7]),
-agenda = 0, memory = ARGV[16] == '1', clock = tonumber(ARGV[17]), ring = RING, recent = '',
+epoch = epoch, life = life, seq = tonumber(ARGV[8]), head = ARGV[9], at = tonumber(ARGV[10]),
+available = tonumber(ARGV[11]), reserved = tonumber(ARGV[12]), limit = tonumber(ARGV[13]), status = ARGV[14],
+due = tonumber(ARGV[15]), since = tonumber(ARGV[16]), open = hold_count, acked = tonumber(ARGV[8]), floor = tonumber(ARGV[8]),
+agenda = 0, memory = ARGV[17] == '1', clock = tonumber(ARGV[18]), ring = RING, recent = '',
 expire_max = math.huge,
 }, KEYS[2], {})
 for i = 1, hold_count do
-local amount, captured, left, expires, refunded = string.match(ARGV[18 + 2 * i], '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
-put(w, 'h:' .. ARGV[17 + 2 * i], format_hold({
+local amount, captured, left, expires, refunded = string.match(ARGV[19 + 2 * i], '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
+put(w, 'h:' .. ARGV[18 + 2 * i], format_hold({
 amount = tonumber(amount), captured = tonumber(captured), left = tonumber(left), expires = tonumber(expires),
 refunded = tonumber(refunded),
 }))
@@ -2207,7 +2207,7 @@ end
 end
 reply[2] = digits(w.seq)
 w.clock = math.max(w.clock, w.at)
-write_wallet(w, KEYS[1], ARGV[1], w.clock + tonumber(ARGV[5]))
+write_wallet(w, KEYS[1], ARGV[1], w.clock + tonumber(w.seq > w.acked and ARGV[5] or ARGV[6]))
 return reply
 `,
 }

@@ -201,6 +201,7 @@ export class Sequencer {
       deadline,
       life,
       this.#options.helpAfterMs,
+      this.#options.idleAfterMs,
       state.epoch,
       state.seq,
       state.head,

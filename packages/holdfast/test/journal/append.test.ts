@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Entry } from '../../src/machine/index.js'
-import { append, forged, kept, load, newRef, newWallet, SUBJECTS, type Subject, verdictsOf } from './journals.js'
+import { append, forged, kept, load, newRef, newWallet, raise, SUBJECTS, type Subject, verdictsOf } from './journals.js'
 
 describe.each(Object.keys(SUBJECTS))('append to the journal of %s', (name) => {
   let subject: Subject
@@ -222,13 +222,13 @@ describe.each(Object.keys(SUBJECTS))('append to the journal of %s', (name) => {
 
   test('a dump of a later timeline, restored into a younger server, goes on from its own epochs', async () => {
     const wallet = await newWallet(subject.journal)
-    const later = await subject.journal.raise(wallet.ref, wallet.state.epoch + 1_000_000_000, false)
+    const later = await raise(subject.journal, wallet.ref, { epochMin: wallet.state.epoch + 1_000_000_000 })
     wallet.state.epoch = later?.state.epoch ?? 0
     expect(await append(subject.journal, wallet.file(wallet.credit('a')))).toEqual([{ type: 'appended' }])
     const { epoch, seq, head } = wallet.state
     const refusal = { ref: wallet.ref, epoch, seq, head, key: 'k', hold: '' }
     expect(await subject.journal.confirm([refusal])).toMatchObject([{ stands: true, epoch }])
-    expect((await subject.journal.raise(wallet.ref, 0, false))?.state.epoch).toBe(epoch + 1)
+    expect((await raise(subject.journal, wallet.ref))?.state.epoch).toBe(epoch + 1)
   })
 
   test('an entry of a wallet that does not exist is stale', async () => {

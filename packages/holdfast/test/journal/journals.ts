@@ -9,6 +9,8 @@ import {
   type Journal,
   PostgresIntents,
   PostgresJournal,
+  type Raise,
+  type Snapshot,
   type Verdict,
 } from '../../src/journal/index.js'
 import {
@@ -121,7 +123,7 @@ export async function newWallet(journal: Journal, tenant = 'test', currency = 'E
 }
 
 export async function load(journal: Journal, ref: string): Promise<Writer> {
-  const loaded = await journal.raise(ref, 0, false)
+  const loaded = await raise(journal, ref)
   if (!loaded) throw new Error('There is no such wallet')
   const writer = new Writer(ref, loaded.state)
   writer.now = Math.max(writer.now, loaded.state.at)
@@ -150,4 +152,16 @@ export function kept(entry: Entry): Entry {
 export function replay(state: WalletState, entries: readonly Entry[]): WalletState {
   for (const entry of entries) apply(state, entry)
   return state
+}
+
+/** One wallet's epoch is raised. */
+export async function raise(
+  journal: Pick<Journal, 'raise'>,
+  ref: string,
+  { epochMin = 0, memory = false, known = null }: Partial<Omit<Raise, 'ref'>> = {},
+): Promise<Snapshot | null> {
+  const [snapshot] = await journal.raise([{ ref, epochMin, memory, known }])
+  // One alone waits.
+  if (snapshot === 'locked') throw new Error('One alone was told that it is locked')
+  return snapshot ?? null
 }

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Journal, Snapshot } from '../../src/journal/index.js'
 import { type Entry, genesisHash, type WalletState } from '../../src/machine/index.js'
-import { append, kept, load, newRef, newWallet, SUBJECTS, type Subject, verdictsOf, Writer } from './journals.js'
+import { append, kept, load, newRef, newWallet, raise, SUBJECTS, type Subject, verdictsOf, Writer } from './journals.js'
 
 const TIMELINE = 1_000_000_000
 /** Later than any clock: the time of a wallet only moves forward. */
@@ -61,21 +61,36 @@ describe.each(Object.keys(SUBJECTS))('loading a wallet from the journal of %s', 
     expect(row?.at).toBe(row?.openedAt)
   })
 
+  test('many are raised at once: each gets its own state, and those that are not there get none', async () => {
+    const refs = [await open(), newRef(), await open(), await open()]
+    const [first, , second] = refs as [string, string, string]
+    const wallet = await load(journal, first)
+    await append(journal, wallet.file(wallet.credit('c', 100), wallet.hold('h', 30), wallet.hold('i', 40)))
+    const other = await load(journal, second)
+    await append(journal, other.file(other.credit('c', 5), other.hold('j', 2)))
+    const asked = refs.map((ref, n) => ({ ref, epochMin: TIMELINE + 100 * n, memory: n === 3, known: null }))
+    const raised = (await journal.raise(asked)) as (Snapshot | null)[]
+    expect(raised.map((one) => one?.state.epoch)).toEqual([TIMELINE + 3, undefined, TIMELINE + 200, TIMELINE + 300])
+    expect(raised.map((one) => one && [...one.state.holds.keys()].sort())).toEqual([['h', 'i'], null, ['j'], []])
+    expect(raised.map((one) => one?.memory)).toEqual([false, undefined, false, true])
+    expect(raised[0]?.state).toEqual(withoutMemory({ ...wallet.state, epoch: TIMELINE + 3 }))
+  })
+
   test('a raise only grows, reaches what it is asked for, and gives the state', async () => {
     const ref = await open()
-    const first = await journal.raise(ref, 0, false)
+    const first = await raise(journal, ref)
     expect(first?.state.epoch).toBe(TIMELINE + 2)
-    expect((await journal.raise(ref, TIMELINE + 100, false))?.state.epoch).toBe(TIMELINE + 100)
-    expect((await journal.raise(ref, TIMELINE + 5, false))?.state.epoch).toBe(TIMELINE + 101)
-    expect((await journal.raise(ref, TIMELINE + 101, false))?.state.epoch).toBe(TIMELINE + 102)
-    expect(await journal.raise(newRef(), 0, false)).toBeNull()
+    expect((await raise(journal, ref, { epochMin: TIMELINE + 100 }))?.state.epoch).toBe(TIMELINE + 100)
+    expect((await raise(journal, ref, { epochMin: TIMELINE + 5 }))?.state.epoch).toBe(TIMELINE + 101)
+    expect((await raise(journal, ref, { epochMin: TIMELINE + 101 }))?.state.epoch).toBe(TIMELINE + 102)
+    expect(await raise(journal, newRef())).toBeNull()
     expect(Math.abs((first?.clock ?? 0) - Date.now())).toBeLessThan(10_000)
     const wallet = await load(journal, ref)
     const entries = [wallet.credit('c', 100), wallet.hold('h', 30), wallet.hold('i', 40)]
     entries.push(wallet.make({ kind: 'capture', key: 'k', hold: 'i', amount: 15 }))
     entries.push(wallet.make({ kind: 'release', key: 'r', hold: 'h' }), wallet.make({ kind: 'freeze', key: 'f' }))
     await append(journal, wallet.file(...entries))
-    const loaded = await journal.raise(ref, 0, false)
+    const loaded = await raise(journal, ref)
     expect(loaded?.state).toEqual(withoutMemory({ ...wallet.state, epoch: TIMELINE + 104 }))
     expect(loaded?.state.holds.get('i')).toEqual({
       amount: 40,
@@ -140,8 +155,8 @@ describe.each(Object.keys(SUBJECTS))('loading a wallet from the journal of %s', 
 
   test('a wallet that was used in memory has no Postgres path', async () => {
     const ref = await open()
-    expect(await journal.raise(ref, 0, true)).toMatchObject({ memory: true })
-    const raised = await journal.raise(ref, 0, false)
+    expect(await raise(journal, ref, { memory: true })).toMatchObject({ memory: true })
+    const raised = await raise(journal, ref)
     expect(raised?.memory).toBe(true)
     expect(await journal.takeOver(ref)).toBe('memory')
     expect(await journal.read([ref])).toMatchObject([{ owner: 'redis', memory: true, epoch: raised?.state.epoch }])
@@ -183,9 +198,9 @@ describe.each(Object.keys(SUBJECTS))('loading a wallet from the journal of %s', 
     ]
     for (const step of steps) {
       await append(journal, wallet.file(step()))
-      const before = await journal.raise(ref, 0, false)
+      const before = await raise(journal, ref)
       await journal.checkpoint(ref)
-      const after = await journal.raise(ref, 0, false)
+      const after = await raise(journal, ref)
       expect(before?.state.holds).toEqual(wallet.state.holds)
       expect(after?.state.holds).toEqual(wallet.state.holds)
       wallet.state.epoch = after?.state.epoch ?? 0

@@ -172,6 +172,19 @@ test('raises and appends that race: what got in before the raise is in the state
   await other.close()
 })
 
+test('raising many waits for nobody: who is locked is named, and raised alone', async () => {
+  const [locked, free] = [await newWallet(journal), await newWallet(journal)]
+  const asked = [locked, free].map(({ ref }) => ({ ref, epochMin: 0, memory: false, known: null }))
+  await postgres.transaction(async (tx) => {
+    await tx.execute('lock', `SELECT FROM wallets WHERE ref = '${locked.ref}' FOR UPDATE`)
+    const [first, second] = await journal.raise(asked)
+    expect(first).toBe('locked')
+    expect(second).toMatchObject({ state: { epoch: free.state.epoch + 1 } })
+    await expect(journal.raise(asked.slice(0, 1))).rejects.toMatchObject({ outcome: 'retry' })
+  })
+  expect(await journal.raise(asked.slice(0, 1))).toMatchObject([{ state: { epoch: locked.state.epoch + 1 } }])
+})
+
 test('a row that somebody keeps locked is waited for once, and holds up nobody else', async () => {
   const [locked, free] = [await newWallet(journal), await newWallet(journal)]
   const holder = new Postgres(url)

@@ -8,7 +8,7 @@ import { type Command, command, type Entry, genesisHash, hashEntry, type WalletS
 import { Postgres } from '../../src/postgres/index.js'
 import { type Step, steps } from '../machine/commands.js'
 import { emptyState, Oracle } from '../machine/oracle.js'
-import { kept, newRef, replay, Writer } from './journals.js'
+import { kept, newRef, raise, replay, Writer } from './journals.js'
 
 let postgres: Postgres
 let journals: [Journal, Journal]
@@ -129,7 +129,7 @@ function withoutClock(answer: unknown): unknown {
 }
 
 async function loadWriter(ref: string): Promise<Writer> {
-  const loaded = await both((one) => one.raise(ref, 0, false))
+  const loaded = await both((one) => raise(one, ref))
   if (!loaded) throw new Error('There is no such wallet')
   // The clocks of opening differ by a moment; entries bring their own time.
   return new Writer(ref, { ...loaded.state, at: 0 })
@@ -193,7 +193,7 @@ async function compare(writer: Writer, after: string): Promise<void> {
   if (after === 'checkpoint') await both((one) => one.checkpoint(ref))
   if (after === 'relax') await both((one) => one.relax(ref, epoch, seq, due))
   if (after !== 'takeOver' && after !== 'raise' && complete) return
-  const loaded = await both((one) => (after === 'takeOver' ? one.takeOver(ref) : one.raise(ref, 0, false)))
+  const loaded = await both((one) => (after === 'takeOver' ? one.takeOver(ref) : raise(one, ref)))
   if (!loaded || loaded === 'memory') throw new Error('There is no such wallet')
   if (complete) expect([...loaded.state.holds].sort()).toEqual([...writer.state.holds].sort())
   writer.state = { ...loaded.state, at: seq === 0 ? 0 : loaded.state.at }
@@ -206,7 +206,7 @@ async function checkWhole(ref: string, head: string): Promise<void> {
   for (const [index, entry] of entries.entries()) {
     expect(entry).toMatchObject({ seq: index + 1, prev: entries[index - 1]?.hash ?? head, hash: hashEntry(entry) })
   }
-  const loaded = await both((one) => one.raise(ref, 0, false))
+  const loaded = await both((one) => raise(one, ref))
   const replayed = replay(emptyState(head), entries.map(kept))
   for (const field of ['seq', 'head', 'available', 'reserved', 'creditLimit', 'status', 'holds'] as const) {
     expect(replayed[field], field).toEqual(loaded?.state[field])

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Witness } from '../../src/journal/index.js'
 import { genesisHash } from '../../src/machine/index.js'
-import { append, newRef, newWallet, SUBJECTS, type Subject, type Writer } from './journals.js'
+import { append, newRef, newWallet, raise, SUBJECTS, type Subject, type Writer } from './journals.js'
 
 const STOPPED = { code: 'reconcile_required', outcome: 'not_executed', retryable: true }
 
@@ -44,7 +44,7 @@ describe.each(Object.keys(SUBJECTS))('how the journal of %s stands', (name) => {
     const { ref, epoch, seq, hash } = there
     expect(await journal.prove([])).toMatchObject({ stopped: { at: expect.any(Number), because: 'first' } })
     await expect(journal.append(wallet.file(wallet.credit('b')))).rejects.toMatchObject(STOPPED)
-    await expect(journal.raise(ref, 0, false)).rejects.toMatchObject(STOPPED)
+    await expect(raise(journal, ref)).rejects.toMatchObject(STOPPED)
     await expect(journal.takeOver(ref)).rejects.toMatchObject(STOPPED)
     const refusal = { ref, epoch, seq, head: hash, key: 'x', hold: '' }
     await expect(journal.confirm([refusal])).rejects.toMatchObject(STOPPED)
@@ -71,13 +71,13 @@ describe.each(Object.keys(SUBJECTS))('how the journal of %s stands', (name) => {
     await journal.stop(late.epoch, 'late')
     expect(await journal.prove([])).toMatchObject({ stopped: null })
     expect(await append(journal, wallet.file(wallet.credit('b')))).toMatchObject([{ type: 'epoch' }])
-    const raised = await journal.raise(wallet.ref, 0, false, missing)
+    const raised = await raise(journal, wallet.ref, { known: missing })
     expect(raised).toMatchObject({ holds: true, state: { epoch: (floor as number) + 1, seq: there.seq } })
   })
 
   test('a raise tells whether the journal holds what Redis knows to be in it', async () => {
-    expect(await journal.raise(wallet.ref, 0, false, there)).toMatchObject({ holds: true })
-    expect(await journal.raise(wallet.ref, 0, false)).toMatchObject({ holds: true })
-    expect(await journal.raise(wallet.ref, 0, false, missing)).toMatchObject({ holds: false })
+    expect(await raise(journal, wallet.ref, { known: there })).toMatchObject({ holds: true })
+    expect(await raise(journal, wallet.ref)).toMatchObject({ holds: true })
+    expect(await raise(journal, wallet.ref, { known: missing })).toMatchObject({ holds: false })
   })
 })

@@ -5,7 +5,7 @@ import pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { PostgresJournal } from '../../src/journal/index.js'
 import { migrate, Postgres } from '../../src/postgres/index.js'
-import { append, newWallet } from './journals.js'
+import { append, newWallet, raise } from './journals.js'
 
 let server: PostgresHandle
 
@@ -35,7 +35,7 @@ test('a promoted replica takes nothing that the server before it had decided, an
   const away = { code: 'unavailable', outcome: 'not_executed' }
   await expect(journal.append(pending)).rejects.toMatchObject(away)
   await expect(journal.confirm([refusal])).rejects.toMatchObject(away)
-  await expect(journal.raise(wallet.ref, 0, false)).rejects.toMatchObject(away)
+  await expect(raise(journal, wallet.ref)).rejects.toMatchObject(away)
   await expect(journal.takeOver(wallet.ref)).rejects.toMatchObject(away)
 
   const operator = new pg.Client(server.url)
@@ -44,7 +44,7 @@ test('a promoted replica takes nothing that the server before it had decided, an
   await operator.end()
   expect(await append(journal, pending)).toEqual([{ type: 'epoch', epoch }])
   expect(await journal.confirm([refusal])).toMatchObject([{ stands: false, epoch }])
-  const raised = await journal.raise(wallet.ref, 0, false)
+  const raised = await raise(journal, wallet.ref)
   expect(raised?.state.epoch).toBe(2_000_000_001)
   await postgres.close()
 })

@@ -41,7 +41,7 @@ it('finds its way back onto an agenda that was lost, and moves nobody on one tha
   const deadline = Date.now() + MINUTE
   const state = emptyState('0'.repeat(40))
   await sequencer.install('test', { place, state, memory: false, deadline, clock: now, committedKeys: [] })
-  const first = now + HELP_AFTER_MS
+  const first = now + MINUTE
   expect(await time()).toBe(first)
 
   now += 2 * MINUTE

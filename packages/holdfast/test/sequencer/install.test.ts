@@ -158,3 +158,18 @@ it('decides nothing again that the journal ends with, whoever appended it', asyn
   expect(core).toMatchObject({ seq: 3, available: 70, reserved: 30, open: 3 })
   expect(pending).toMatchObject([{ memory: true, entry: { kind: 'hold', key: 'third' } }])
 })
+
+it('keeps a wallet that was last used long ago for as long as one that is used now', async () => {
+  const place = keys.place(keys.ref('dormant'))
+  const now = Date.now()
+  const state = { ...emptyState('0'.repeat(40)), seq: 1, at: now - 86_400_000, available: 100 }
+  await sequencer.install('test', {
+    place,
+    memory: false,
+    deadline: now + 60_000,
+    committedKeys: [],
+    state,
+    clock: now,
+  })
+  expect(Number(await redis.zscore(place.agendaKey, place.agendaName))).toBe(now + 60_000)
+})

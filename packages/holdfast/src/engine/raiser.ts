@@ -1,0 +1,54 @@
+import type { Raise, Snapshot } from '../journal/index.js'
+import type { Context } from './context.js'
+
+interface Waiting {
+  readonly raise: Raise
+  readonly resolve: (snapshot: Snapshot | null) => void
+  readonly reject: (error: unknown) => void
+}
+
+const TOGETHER_MAX = 64
+const STATEMENTS_MAX = 2
+
+/**
+ * Raises epochs, those together that come while others are under way: a commit costs the same for one as for many. After a failover
+ * everything is loaded anew, and this is most of what that takes. A wallet is among them only once at a time.
+ */
+export class Raiser {
+  readonly #context: Context
+  readonly #queue: Waiting[] = []
+  #statements = 0
+
+  constructor(context: Context) {
+    this.#context = context
+  }
+
+  raise(raise: Raise): Promise<Snapshot | null> {
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ raise, resolve, reject })
+      if (this.#statements < STATEMENTS_MAX) void this.#work()
+    })
+  }
+
+  async #work(): Promise<void> {
+    this.#statements += 1
+    // Those of the same tick go along.
+    await new Promise<void>((resolve) => queueMicrotask(resolve))
+    while (this.#queue.length > 0) await this.#raiseTogether(this.#queue.splice(0, TOGETHER_MAX))
+    this.#statements -= 1
+  }
+
+  async #raiseTogether(together: readonly Waiting[]): Promise<void> {
+    try {
+      const answers = await this.#context.journal.raise(together.map(({ raise }) => raise))
+      for (const [index, waiting] of together.entries()) {
+        const answer = answers[index] ?? null
+        // Somebody else is at it: nobody but who wants this wallet has to wait for that.
+        if (answer === 'locked') void this.#raiseTogether([waiting])
+        else waiting.resolve(answer)
+      }
+    } catch (error) {
+      for (const { reject } of together) reject(error)
+    }
+  }
+}
