@@ -242,7 +242,10 @@ export class SimDatabase {
 
   checkpoint(ref: string): void {
     const wallet = this.#wallets.get(ref)
-    if (!wallet || wallet.row.since === 0 || wallet.row.seq <= (wallet.checkpoint?.seq ?? 0)) return
+    if (!wallet || wallet.row.since === 0) return
+    const { seq, since } = wallet.row
+    const last = wallet.checkpoint
+    if (last && last.seq >= since && seq - last.seq < Math.max(1, 4 * last.holds.size)) return
     wallet.checkpoint = { seq: wallet.row.seq, holds: openHolds(wallet) }
   }
 

@@ -117,7 +117,9 @@ CREATE INDEX entries_by_refunded_hold ON entries (wallet, hold) WHERE of_seq IS 
 CREATE TABLE checkpoints (
   wallet uuid NOT NULL PRIMARY KEY,
   seq bigint NOT NULL,
-  holds jsonb NOT NULL
+  holds jsonb NOT NULL,
+  -- How many those are.
+  open integer NOT NULL
 );
 
 CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -223,7 +223,7 @@ describe('a row of a wallet that', () => {
 })
 
 it('finds a checkpoint that would load other holds, and removes it', async () => {
-  await sql(`INSERT INTO checkpoints SELECT ref, seq, '[]' FROM wallets WHERE ref = $ref`)
+  await sql(`INSERT INTO checkpoints SELECT ref, seq, '[]', 0 FROM wallets WHERE ref = $ref`)
   const { findings } = await hf.audit()
   expect(findings).toMatchObject([
     { cause: 'holds_differ', field: 'left', seq: 6, expected: 40, found: null, action: 'repaired' },
