@@ -8,6 +8,8 @@ export interface Plan {
   /** Wallets that differ in how many holds are open in them; the first is what the others are compared with. */
   readonly openHolds: readonly number[]
   readonly callers: number
+  /** Before anything is noted. Postgres logs every page as a whole when it is first changed: with many wallets that takes a while. */
+  readonly preludeMs: number
   readonly rounds: number
   readonly warmUpMs: number
   readonly measureMs: number
@@ -19,6 +21,7 @@ export const PLANS: Readonly<Record<Size, Plan>> = {
     inUse: 1_000,
     openHolds: [1, 10_000],
     callers: 256,
+    preludeMs: 20_000,
     rounds: 7,
     warmUpMs: 500,
     measureMs: 2_000,
@@ -28,6 +31,7 @@ export const PLANS: Readonly<Record<Size, Plan>> = {
     inUse: 1_000,
     openHolds: [1, 10_000],
     callers: 256,
+    preludeMs: 3_000,
     rounds: 3,
     warmUpMs: 300,
     measureMs: 1_000,
@@ -37,6 +41,7 @@ export const PLANS: Readonly<Record<Size, Plan>> = {
     inUse: 20,
     openHolds: [1, 30],
     callers: 8,
+    preludeMs: 50,
     rounds: 1,
     warmUpMs: 50,
     measureMs: 200,

@@ -145,8 +145,7 @@ async function play(
   say: (line: string) => void,
 ): Promise<Cell[]> {
   const turns = new Map(contests.map((contest) => [contest, [] as Awaited<ReturnType<typeof runTurn>>[]]))
-  // Before anything is noted: the code of every worker gets compiled, caches fill.
-  for (const contest of contests) await runTurn(plan, contest, servers, 0)
+  for (const contest of contests) await runTurn({ ...plan, measureMs: plan.preludeMs }, contest, servers, 0)
   for (let round = 1; round <= plan.rounds; round += 1) {
     const line: string[] = []
     for (const [contest, rounds] of turns) {

@@ -172,6 +172,24 @@ test('raises and appends that race: what got in before the raise is in the state
   await other.close()
 })
 
+test('open holds are noted again only after four entries a hold: ten thousand of them cost no more an entry than ten', async () => {
+  const wallet = await newWallet(journal)
+  const funds = wallet.credit('in', 100)
+  const holds = Array.from({ length: 10 }, (_, n) => wallet.hold(`h${n}`, 1))
+  await append(journal, wallet.file(funds, ...holds))
+  const noted = async () => {
+    await journal.checkpoint(wallet.ref)
+    return ask(`SELECT seq, open, jsonb_array_length(holds) AS holds FROM checkpoints WHERE wallet = '${wallet.ref}'`)
+  }
+  expect(await noted()).toEqual([{ seq: '11', open: 10, holds: 10 }])
+  const credits = (from: number, to: number) =>
+    Array.from({ length: to - from }, (_, n) => wallet.credit(`c${from + n}`, 1))
+  await append(journal, wallet.file(...credits(0, 39)))
+  expect(await noted()).toMatchObject([{ seq: '11' }])
+  await append(journal, wallet.file(...credits(39, 40)))
+  expect(await noted()).toEqual([{ seq: '51', open: 10, holds: 10 }])
+})
+
 test('raising many waits for nobody: who is locked is named, and raised alone', async () => {
   const [locked, free] = [await newWallet(journal), await newWallet(journal)]
   const asked = [locked, free].map(({ ref }) => ({ ref, epochMin: 0, memory: false, known: null }))
