@@ -86,7 +86,8 @@ export class PostgresJournal implements Journal {
     if (!values) return this.#bisect(runs, verdicts)
     let row: AppendRow
     try {
-      row = await this.#send(values)
+      const alone = runs.length === 1 && runs[0]?.entries.length === 1
+      row = await (alone ? this.#sendOne(values) : this.#send(values))
     } catch (error) {
       if (!(error instanceof PostgresError) || error.outcome !== 'data') throw error
       return this.#bisect(runs, verdicts)
@@ -108,9 +109,22 @@ export class PostgresJournal implements Journal {
     }
   }
 
+  /** A single entry that fits, as a lone caller sends it, costs Postgres a third less this way. Whatever is the matter with it, the other way tells. */
+  async #sendOne(values: readonly Buffer[]): Promise<AppendRow> {
+    let waited = false
+    try {
+      const [row] = await this.#postgres.query<{ clock: string }>('appendOne', values)
+      if (row) return { refused: null, present: null, begun: null, clock: row.clock, skippedLocked: false }
+    } catch (error) {
+      if (!(error instanceof PostgresError) || (error.outcome !== 'retry' && error.outcome !== 'data')) throw error
+      waited = error.sqlstate === LOCK_NOT_AVAILABLE
+    }
+    return this.#send(values, waited)
+  }
+
   /** A deadlock or a row that somebody keeps locked undid the statement: nothing happened, and it may work now. */
-  async #send(values: readonly Buffer[]): Promise<AppendRow> {
-    let skippedLocked = false
+  async #send(values: readonly Buffer[], waited = false): Promise<AppendRow> {
+    let skippedLocked = waited
     for (let attempt = 1; ; attempt += 1) {
       try {
         const [row] = await this.#postgres.query<Omit<AppendRow, 'skippedLocked'>>('append', [...values, skippedLocked])

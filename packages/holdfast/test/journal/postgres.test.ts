@@ -216,6 +216,15 @@ test('a row that somebody keeps locked is waited for once, and holds up nobody e
   })
   expect(statements).toEqual(['append', 'append', 'inspectRefused'])
   expect(await verdictsOf(journal, filed)).toEqual(['appended', 'there'])
+
+  statements.length = 0
+  const alone = locked.file(locked.credit('b'))
+  await holder.transaction(async (tx: Transaction) => {
+    await tx.execute('lock', `SELECT FROM wallets WHERE ref = '${locked.ref}' FOR UPDATE`)
+    expect(await append(new PostgresJournal(watched), alone)).toEqual([{ type: 'gap', seq: 1 }])
+  })
+  expect(statements).toEqual(['appendOne', 'append', 'inspectRefused'])
+  expect(await verdictsOf(journal, alone)).toEqual(['appended'])
   await holder.close()
   await watched.close()
 })
