@@ -5,7 +5,7 @@ import type { Sequencer } from '../sequencer/index.js'
 const NOBODY = '0'.repeat(32)
 const PAGE_MAX = 500
 /** Half of what the engine loads at a time: the other half is for those who need a wallet now. */
-const LOADS_MAX = 16
+const LOADS_MAX = 64
 
 export interface RebuildParts {
   readonly sequencer: Pick<Sequencer, 'look'>
