@@ -147,7 +147,7 @@ local function attempt(c)
   if w.seq - w.acked >= pending_max then
     return { 'full' }
   end
-  local now = math.max(math.min(clock, caller_clock + ahead_max), w.clock)
+  local now = time_of(w, clock, caller_clock, ahead_max)
   w.clock = now
   w.touched = true
   local answer = decide(w, c, now)

@@ -59,18 +59,29 @@ local function command_of(entry, mark)
 end
 
 local pending = {}
-if old then
+local reply = { 'installed', '' }
+local function recall_memory()
   track(old, KEYS[2], {})
   local entries = entries_after(old, old.acked, 4096)
   -- The journal may end with one of them, appended since somebody looked: then it has those before it as well.
   local ends = tonumber(ARGV[8]) - old.acked
-  local last = entries[ends] and read_entry(entries[ends])
-  for i = last and last.hash == ARGV[9] and ends + 1 or 1, #entries do
-    local entry = entries[i] and was_memory(old, old.acked + i) and read_entry(entries[i])
-    if entry and not committed[entry.key] then
-      pending[#pending + 1] = command_of(entry, mark_at(old, entry.seq))
+  local known, last = pcall(read_entry, entries[ends])
+  for i = known and last.hash == ARGV[9] and ends + 1 or 1, #entries do
+    if was_memory(old, old.acked + i) then
+      local fine, entry = pcall(read_entry, entries[i])
+      -- What somebody has damaged can't be decided again, and must not keep the wallet from being loaded.
+      if not fine or redis.sha1hex(string.sub(entries[i], 1, -1 - HASH_AND_BOUNDS)) ~= entry.hash then
+        reply[#reply + 1] = ''
+        reply[#reply + 1] = 'damaged'
+      elseif not committed[entry.key] then
+        pending[#pending + 1] = command_of(entry, mark_at(old, entry.seq))
+      end
     end
   end
+end
+-- Numbers that nobody can work with: of a ring, or of an acknowledged seq, that never was.
+if old and not pcall(recall_memory) then
+  pending = {}
 end
 
 redis.call('DEL', KEYS[2])
@@ -94,7 +105,6 @@ for i = 1, hold_count do
   }))
 end
 
-local reply = { 'installed', '' }
 for i = 1, #pending do
   local c = pending[i]
   -- At the time it was acknowledged, not at that of loading: a hold that has run out since had not then.

@@ -37,7 +37,7 @@ local function tend(i)
   if tonumber(ARGV[4 + 3 * i]) == w.epoch then
     w.acked = math.min(w.seq, math.max(w.acked, tonumber(ARGV[5 + 3 * i])))
   end
-  w.clock = math.max(math.min(clock, caller_clock + ahead_max), w.clock)
+  w.clock = time_of(w, clock, caller_clock, ahead_max)
   local answer = decide(w, touch, w.clock)
   local pending = w.seq > w.acked
   if not pending and w.clock - w.at >= idle_after then

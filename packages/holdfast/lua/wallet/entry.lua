@@ -9,6 +9,8 @@ local unpack_bytes = struct.unpack
 local ENTRY_NAMES = '<c40Bc0Hc0Hc0'
 local ENTRY_HASHED = '<c40Bc0Hc0Hc0Hc0Hc0I4c0ddddddddddddddd'
 local ENTRY = ENTRY_HASHED .. 'c40dd'
+-- Bytes behind what is hashed.
+local HASH_AND_BOUNDS = 40 + 2 * 8
 
 -- Only '%.0f' is exact up to 2^53 on every server: '..' and tostring lose digits, '%d' stops at 2^31 on 32 bits.
 local function digits(n)

@@ -30,10 +30,19 @@ local CLOSES_HOLD = { settle = true, release = true, expire = true }
 -- A wallet whose time on the agenda was so long ago may not be on it any more: the agenda is a key of its own, and can be lost alone.
 local OVERLOOKED_MS = 60000
 
+-- A wallet may be ahead of both clocks by what one of them was believed to be ahead of the other. By so many times that, nobody led it there.
+local TIME_AHEAD = 10
+
 -- Lua hands at most some 8,000 values to one call; a wallet that is installed may have more holds than that.
 local VALUES_MAX = 4000
 
--- What is too short or of another version is no core: whoever wrote it, the journal knows better.
+-- Above every epoch and seq that there can be. A state that claims a later epoch could never be replaced by a newer one.
+local COUNT_MAX = 2 ^ 52
+-- No sum of a wallet's numbers comes near it.
+local SUM_MAX = 2 ^ 57
+
+-- What is too short, of another version or has numbers that no wallet has is no core: whoever wrote it, the journal knows better. (A loop
+-- over such numbers might never end. One sum finds what is no number, and what is far too large: 0.2 µs.)
 local function parse_core(bytes)
   if #bytes < CORE_BYTES then
     return nil
@@ -41,6 +50,10 @@ local function parse_core(bytes)
   local version, status, memory, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
     unpack_bytes(CORE_NUMBERS, bytes)
   if version ~= CORE_VERSION or not STATUSES[status] then
+    return nil
+  end
+  local sum = epoch + seq + at + available + reserved + limit + due + since + open + acked + floor + agenda + clock + ring
+  if not (sum > -SUM_MAX and sum < SUM_MAX and epoch < COUNT_MAX and seq < COUNT_MAX and acked >= 0 and acked <= seq and ring > 0) then
     return nil
   end
   return {
@@ -103,6 +116,15 @@ local function read_wallet(key, fields, life, epoch_min)
     loaded[fields[i]] = values[i]
   end
   return track(w, key, loaded)
+end
+
+-- The time of a decision: that of the clocks, and never before the last one. A time that somebody has put there would let every hold run
+-- out at once, and stay. (Time that the journal knows of is another matter: a clock may have been ahead once.)
+local function time_of(w, clock, caller_clock, ahead_max)
+  if w.clock > math.max(clock, caller_clock) + TIME_AHEAD * ahead_max and w.clock > w.at then
+    error('the wallet is ahead of its time')
+  end
+  return math.max(math.min(clock, caller_clock + ahead_max), w.clock)
 end
 
 local function get(w, field)

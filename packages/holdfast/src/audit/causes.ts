@@ -47,7 +47,10 @@ export const CAUSES = {
     decides: 'nothing',
     meaning: 'The journal is sound, and is another one than was verified before',
   },
-  journal_order: { decides: 'nothing', meaning: 'An entry goes back in time, or to an older epoch' },
+  journal_order: {
+    decides: 'nothing',
+    meaning: 'An entry goes back in time, comes from the future, or is of an older epoch than the one before it',
+  },
   journal_arithmetic: {
     decides: 'nothing',
     meaning: 'The balances after an entry are not those before it and its change',

@@ -14,6 +14,8 @@ export interface AuditLimits {
   readonly hotMax: number
   /** An entry may wait in Redis for the journal for so long. Others help after 10 s. */
   readonly pendingMaxMs: number
+  /** Nothing is from further in the future than this, by the clocks of the servers. */
+  readonly aheadMaxMs: number
   /** A hold may be open for so long after it has run out. Sweepers come by every second. */
   readonly overdueAfterMs: number
   /** What looks wrong is looked at again after this, and again, before it is called so. */
@@ -31,6 +33,7 @@ export const DEFAULT_LIMITS: AuditLimits = {
   stretchMax: 200,
   hotMax: 16,
   pendingMaxMs: 60_000,
+  aheadMaxMs: 600_000,
   overdueAfterMs: 60_000,
   confirmAfterMs: 250,
   confirmLateAfterMs: 5_000,

@@ -1,8 +1,8 @@
 import type { LoadableState } from '../journal/index.js'
-import { apply, type Entry, hashEntry, type WalletState } from '../machine/index.js'
+import { apply, type Entry, type WalletState } from '../machine/index.js'
 import type { CoreState, HotState } from '../sequencer/index.js'
 import type { Difference } from './causes.js'
-import { compareHolds } from './laws.js'
+import { compareHolds, hashOf } from './laws.js'
 
 /**
  * What Redis says of a wallet against what the journal says, beside live traffic and without a doubt.
@@ -27,6 +27,8 @@ export type Comparison =
 export interface HotLimits {
   /** A pending entry that is older is too old, ms. */
   readonly pendingMaxMs: number
+  /** A wallet's time may be so far ahead of Redis's clock, ms. */
+  readonly aheadMaxMs: number
 }
 
 /** `between` are the entries of the journal that were asked for as `wanting`; null before that. */
@@ -61,7 +63,15 @@ export function compareHot(
   if (expected.seq < core.seq) {
     return differing([{ cause: 'hot_entry_damaged', seq: expected.seq + 1, expected: core.seq, found: expected.seq }])
   }
-  return differing([...compareCore(expected, core, hot), ...tooOld(pending, hot, limits)])
+  // What bounds loading is not written down in the journal: it is known as far as nothing was read from there.
+  const since = known.length > 0 ? core.since : expected.since
+  const memory = core.memory && !loadable.memory
+  return differing([
+    ...compareCore({ ...expected, since }, core, hot),
+    ...(memory ? [{ cause: 'hot_state_differs', field: 'memory', expected: 0, found: 1 } as const] : []),
+    ...tooFarAhead(expected, core, hot, limits),
+    ...tooOld(pending, hot, limits),
+  ])
 }
 
 const differing = (differences: readonly Difference[]): Comparison => ({ type: 'compared', differences })
@@ -69,7 +79,7 @@ const differing = (differences: readonly Difference[]): Comparison => ({ type: '
 /** Takes entries into the state, each of which must rest on the one before and be what its hash is of. */
 function follow(state: WalletState, entries: readonly Entry[]): Difference | null {
   for (const entry of entries) {
-    const hash = hashEntry({ ...entry, prev: state.head })
+    const hash = hashOf(entry, state.head)
     if (entry.seq !== state.seq + 1 || hash !== entry.hash) {
       return { cause: 'hot_entry_damaged', seq: state.seq + 1, expected: hash, found: entry.hash }
     }
@@ -83,7 +93,7 @@ function compareCore(expected: WalletState, core: CoreState, { holds }: HotState
   const differs = (field: string, right: string | number, found: string | number): void => {
     if (right !== found) differences.push({ cause: 'hot_state_differs', field, expected: right, found })
   }
-  for (const field of ['seq', 'head', 'at', 'available', 'reserved', 'creditLimit', 'status'] as const) {
+  for (const field of ['seq', 'head', 'at', 'available', 'reserved', 'creditLimit', 'status', 'since'] as const) {
     differs(field, expected[field], core[field])
   }
   differs('open', expected.holds.size, core.open)
@@ -106,6 +116,13 @@ function compareCore(expected: WalletState, core: CoreState, { holds }: HotState
   // A bound: it may be earlier than the next expiry, never later.
   if (due > 0 && (core.due === 0 || core.due > due)) differs('due', due, core.due)
   return differences
+}
+
+/** Time goes by the clock, or stands still where the journal is ahead of it. */
+function tooFarAhead(expected: WalletState, core: CoreState, { clock }: HotState, limits: HotLimits): Difference[] {
+  const latest = Math.max(clock, expected.at)
+  if (core.clock <= latest + limits.aheadMaxMs) return []
+  return [{ cause: 'hot_state_differs', field: 'clock', expected: latest, found: core.clock }]
 }
 
 function tooOld(pending: readonly Entry[], { clock }: HotState, { pendingMaxMs }: HotLimits): Difference[] {

@@ -114,9 +114,19 @@ export class JournalAudit {
     // Less was read than there was a moment before: Postgres went back in time meanwhile.
     const last = state.seq < row.seq ? state.seq : lastSeq
     if (last < end) return judged({ cause: 'journal_short', field: 'seq', expected: end, found: last })
+    const early = this.#early(state)
+    if (early) return judged(early)
     const differences = compareRow(state, row)
     if (differences.length > 0) return judged(...differences)
     return judged(...compareLoadable(state, loadable), ...this.#overdue(state))
+  }
+
+  /** Time that has not come yet: no clock can have led there, and until it comes no hold of the wallet runs out. */
+  #early({ seq, at }: Verified): Difference | null {
+    const { limits, parts } = this.#run
+    const now = Math.max(this.#clock, parts.clock.now())
+    if (at <= now + limits.aheadMaxMs) return null
+    return { cause: 'journal_order', field: 'at', seq, expected: Math.floor(now), found: at }
   }
 
   #overdue({ holds }: Verified): Difference[] {

@@ -1,5 +1,6 @@
 import { HoldfastError } from '../errors/index.js'
 import type { Verdict } from '../journal/index.js'
+import type { Entry } from '../machine/index.js'
 import { notStorable } from './attempt.js'
 import { jitteredMs, sleep } from './clock.js'
 import type { Confirmer } from './confirmer.js'
@@ -138,7 +139,8 @@ export class Appender {
         lane.distrust(entry.epoch + 1)
         this.#context.telemetry.log?.('error', 'entry_refused_by_postgres', { kind: entry.kind, seq: entry.seq })
         for (const { attempt, next } of item.waiters) {
-          if (next.type !== 'accept') this.#context.again(attempt)
+          // What the caller gave was checked; numbers that are none come from a state that somebody has damaged, and are decided anew.
+          if (next.type !== 'accept' || !hasNumbers(entry)) this.#context.again(attempt)
           else attempt.refuse(notStorable())
         }
         return
@@ -190,4 +192,9 @@ export class Appender {
       this.#context.telemetry.log?.('warn', 'checkpoint_failed', { reason: String(error) })
     })
   }
+}
+
+/** Postgres stores integers, and so many digits of them as a double has. */
+function hasNumbers(entry: Entry): boolean {
+  return Object.values(entry).every((value) => typeof value !== 'number' || Number.isSafeInteger(value))
 }

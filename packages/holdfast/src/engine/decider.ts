@@ -1,4 +1,5 @@
 import { HoldfastError } from '../errors/index.js'
+import { isWhole } from '../machine/index.js'
 import type { Answer, Batch, PendingRun } from '../sequencer/index.js'
 import type { Attempt } from './attempt.js'
 import { jitteredMs } from './clock.js'
@@ -99,6 +100,7 @@ export class Decider {
       group.aheadMs = reply.clock - this.#context.clock.now()
       this.#receive(lanes, runs, attempts, answers, indexes)
     } catch (error) {
+      if (error instanceof RangeError) return void this.#sift(lanes, attempts)
       circuit.failed(begunAt)
       this.#context.telemetry.log?.('warn', 'decide_failed', { commands: attempts.length, reason: String(error) })
       const ran = !(error instanceof HoldfastError) || error.outcome !== 'not_executed'
@@ -111,6 +113,22 @@ export class Decider {
       group.calls -= 1
       this.#schedule(group)
     }
+  }
+
+  /**
+   * Redis decided, and what it says can't be read: somebody has damaged an entry of one of these wallets. Which of them is found by looking
+   * at each; that one is loaded anew, and the others are told by their keys what was decided.
+   */
+  async #sift(lanes: readonly Lane[], attempts: readonly Attempt[]): Promise<void> {
+    const { sequencer, telemetry } = this.#context
+    const states = await sequencer.inspect(lanes.map(({ place }) => place)).catch(() => [])
+    const damaged = states.flatMap(({ why }, index) => (why === 'unreadable' ? [index] : []))
+    telemetry.log?.('error', 'decide_unreadable', { wallets: lanes.length, damaged: damaged.length })
+    // If none of them looks so, it may be any.
+    for (const index of damaged.length > 0 ? damaged : states.keys()) {
+      ;(lanes[index] as Lane).distrust((states[index]?.core?.epoch ?? 0) + 1)
+    }
+    for (const attempt of attempts) this.#context.again(attempt)
   }
 
   #sequenced(
@@ -160,8 +178,13 @@ export class Decider {
     telemetry.count?.('holdfast_decisions_total', { answer: answer.type })
     switch (answer.type) {
       case 'accepted': {
-        const entry = at?.run.entries.find(({ seq }) => seq === answer.seq)
-        if (!at || !entry) break
+        if (!at) break
+        const entry = at.run.entries.find(({ seq }) => seq === answer.seq)
+        if (!entry) {
+          // One before it is gone, though it was pending: nothing behind that hole can ever be appended.
+          attempt.lane.distrust(at.run.epoch + 1)
+          break
+        }
         // Another reply may have brought it here before, and it may be in the journal already.
         if (isAcked(attempt.lane, entry)) return attempt.accept(entry, false, 'ledger')
         if (attempt.memory) return attempt.accept(entry, false, 'memory')
@@ -174,6 +197,11 @@ export class Decider {
         if (!at) break
         telemetry.count?.('holdfast_recoveries_total', { what: 'replay' })
         const { entry } = answer
+        if (!isWhole(entry)) {
+          // What Redis remembers of the first time is not what it was. The journal is asked, and the wallet loaded anew.
+          attempt.lane.distrust(at.run.epoch + 1)
+          break
+        }
         if (entry.seq <= at.run.acked || isAcked(attempt.lane, entry)) {
           this.#context.witnesses.note(attempt.lane.place.ref, entry)
           return attempt.accept(entry, true, 'ledger')

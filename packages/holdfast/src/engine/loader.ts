@@ -1,6 +1,5 @@
 import { HoldfastError } from '../errors/index.js'
 import type { Witness } from '../journal/index.js'
-import { hashEntry } from '../machine/index.js'
 import type { Look } from '../sequencer/index.js'
 import type { Attempt } from './attempt.js'
 import { jitteredMs, sleep } from './clock.js'
@@ -148,9 +147,7 @@ export class Loader {
 
   /** A raise discards what is pending. What still fits goes into the journal first; Redis is told which keys are there. */
   async #savePending(lane: Lane, look: Look): Promise<string[]> {
-    // Somebody may have damaged what is loaded anew: what is not what its hash is of must not get into the journal from here.
-    const damaged = look.pending.findIndex(({ entry }) => hashEntry(entry) !== entry.hash)
-    const pending = damaged < 0 ? look.pending : look.pending.slice(0, damaged)
+    const { pending } = look
     if (pending.length === 0) return []
     const { ref } = lane.place
     const filed = pending.map(({ entry }) => ({ ref, entry, deadline: 0 }))
@@ -163,13 +160,13 @@ export class Loader {
 }
 
 /**
- * What the state in Redis, of whichever life, knows to be in the journal. Only an entry that is whole counts: a state that somebody damaged
- * says nothing about Postgres.
+ * What the state in Redis, of whichever life, knows to be in the journal. Only an entry that is whole counts, and a look brings no other: a
+ * state that somebody damaged says nothing about Postgres.
  */
 function acknowledged(ref: string, { core, last, pending }: Look): Witness | null {
   if (!core || !last || last.seq !== core.acked || last.epoch !== core.epoch) return null
   const head = pending[0]?.entry.prev ?? core.head
-  if (last.hash !== head || hashEntry(last) !== last.hash) return null
+  if (last.hash !== head) return null
   return { ref, epoch: last.epoch, seq: last.seq, hash: last.hash }
 }
 

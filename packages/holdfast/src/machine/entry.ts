@@ -68,6 +68,17 @@ export function hashEntry(entry: Entry): string {
   return createHash('sha1').update(packHashed(entry)).digest('hex')
 }
 
+/** Is it what its hash is of? Also of something that somebody has damaged beyond being an entry. */
+export function isWhole(entry: Entry): boolean {
+  try {
+    return hashEntry(entry) === entry.hash
+  } catch (error) {
+    // A length that does not fit where it is written.
+    if (error instanceof RangeError) return false
+    throw error
+  }
+}
+
 function packHashed(entry: Entry): Buffer {
   const strings = [entry.kind, entry.key, entry.hold, entry.counter, entry.params, entry.metadata]
   const lengths = strings.map((string) => Buffer.byteLength(string))

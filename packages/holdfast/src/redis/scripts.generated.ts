@@ -91,7 +91,7 @@ return math.max(1, redis.call('PTTL', KEYS[1]))
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: '4556f698cbd3fb6bfbb4d28c7bdb71742763e756',
+  sha1: 'a78ea0552476e419d6816a072536f38034c68fd2',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -112,6 +112,7 @@ local unpack_bytes = struct.unpack
 local ENTRY_NAMES = '<c40Bc0Hc0Hc0'
 local ENTRY_HASHED = '<c40Bc0Hc0Hc0Hc0Hc0I4c0ddddddddddddddd'
 local ENTRY = ENTRY_HASHED .. 'c40dd'
+local HASH_AND_BOUNDS = 40 + 2 * 8
 local function digits(n)
 return string.format('%.0f', n)
 end
@@ -135,7 +136,10 @@ local HOLD = '<ddddd'
 local HOLD_EXPIRES = 25
 local CLOSES_HOLD = { settle = true, release = true, expire = true }
 local OVERLOOKED_MS = 60000
+local TIME_AHEAD = 10
 local VALUES_MAX = 4000
+local COUNT_MAX = 2 ^ 52
+local SUM_MAX = 2 ^ 57
 local function parse_core(bytes)
 if #bytes < CORE_BYTES then
 return nil
@@ -143,6 +147,10 @@ end
 local version, status, memory, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
 unpack_bytes(CORE_NUMBERS, bytes)
 if version ~= CORE_VERSION or not STATUSES[status] then
+return nil
+end
+local sum = epoch + seq + at + available + reserved + limit + due + since + open + acked + floor + agenda + clock + ring
+if not (sum > -SUM_MAX and sum < SUM_MAX and epoch < COUNT_MAX and seq < COUNT_MAX and acked >= 0 and acked <= seq and ring > 0) then
 return nil
 end
 return {
@@ -197,6 +205,12 @@ for i = 2, #fields do
 loaded[fields[i]] = values[i]
 end
 return track(w, key, loaded)
+end
+local function time_of(w, clock, caller_clock, ahead_max)
+if w.clock > math.max(clock, caller_clock) + TIME_AHEAD * ahead_max and w.clock > w.at then
+error('the wallet is ahead of its time')
+end
+return math.max(math.min(clock, caller_clock + ahead_max), w.clock)
 end
 local function get(w, field)
 local value = w.loaded[field]
@@ -860,7 +874,7 @@ end
 if w.seq - w.acked >= pending_max then
 return { 'full' }
 end
-local now = math.max(math.min(clock, caller_clock + ahead_max), w.clock)
+local now = time_of(w, clock, caller_clock, ahead_max)
 w.clock = now
 w.touched = true
 local answer = decide(w, c, now)
@@ -936,7 +950,7 @@ return table.concat(reply)
 
 export const walletDistrust: Script = {
   name: 'wallet_distrust',
-  sha1: '625c69632e4637684d3402ad1782bd153e1a03f4',
+  sha1: 'f6e7faaa7dc1775824a82765e5eac03cc48f5407',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -947,6 +961,7 @@ local unpack_bytes = struct.unpack
 local ENTRY_NAMES = '<c40Bc0Hc0Hc0'
 local ENTRY_HASHED = '<c40Bc0Hc0Hc0Hc0Hc0I4c0ddddddddddddddd'
 local ENTRY = ENTRY_HASHED .. 'c40dd'
+local HASH_AND_BOUNDS = 40 + 2 * 8
 local function digits(n)
 return string.format('%.0f', n)
 end
@@ -970,7 +985,10 @@ local HOLD = '<ddddd'
 local HOLD_EXPIRES = 25
 local CLOSES_HOLD = { settle = true, release = true, expire = true }
 local OVERLOOKED_MS = 60000
+local TIME_AHEAD = 10
 local VALUES_MAX = 4000
+local COUNT_MAX = 2 ^ 52
+local SUM_MAX = 2 ^ 57
 local function parse_core(bytes)
 if #bytes < CORE_BYTES then
 return nil
@@ -978,6 +996,10 @@ end
 local version, status, memory, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
 unpack_bytes(CORE_NUMBERS, bytes)
 if version ~= CORE_VERSION or not STATUSES[status] then
+return nil
+end
+local sum = epoch + seq + at + available + reserved + limit + due + since + open + acked + floor + agenda + clock + ring
+if not (sum > -SUM_MAX and sum < SUM_MAX and epoch < COUNT_MAX and seq < COUNT_MAX and acked >= 0 and acked <= seq and ring > 0) then
 return nil
 end
 return {
@@ -1032,6 +1054,12 @@ for i = 2, #fields do
 loaded[fields[i]] = values[i]
 end
 return track(w, key, loaded)
+end
+local function time_of(w, clock, caller_clock, ahead_max)
+if w.clock > math.max(clock, caller_clock) + TIME_AHEAD * ahead_max and w.clock > w.at then
+error('the wallet is ahead of its time')
+end
+return math.max(math.min(clock, caller_clock + ahead_max), w.clock)
 end
 local function get(w, field)
 local value = w.loaded[field]
@@ -1143,7 +1171,7 @@ return 1
 
 export const walletInspect: Script = {
   name: 'wallet_inspect',
-  sha1: '9412d2498d75bc8935978c1e94d73ce80d40cef6',
+  sha1: '5d0f7a9bf789c5abdb44ec8610e5be2cf7121d2a',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -1164,6 +1192,7 @@ local unpack_bytes = struct.unpack
 local ENTRY_NAMES = '<c40Bc0Hc0Hc0'
 local ENTRY_HASHED = '<c40Bc0Hc0Hc0Hc0Hc0I4c0ddddddddddddddd'
 local ENTRY = ENTRY_HASHED .. 'c40dd'
+local HASH_AND_BOUNDS = 40 + 2 * 8
 local function digits(n)
 return string.format('%.0f', n)
 end
@@ -1187,7 +1216,10 @@ local HOLD = '<ddddd'
 local HOLD_EXPIRES = 25
 local CLOSES_HOLD = { settle = true, release = true, expire = true }
 local OVERLOOKED_MS = 60000
+local TIME_AHEAD = 10
 local VALUES_MAX = 4000
+local COUNT_MAX = 2 ^ 52
+local SUM_MAX = 2 ^ 57
 local function parse_core(bytes)
 if #bytes < CORE_BYTES then
 return nil
@@ -1195,6 +1227,10 @@ end
 local version, status, memory, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
 unpack_bytes(CORE_NUMBERS, bytes)
 if version ~= CORE_VERSION or not STATUSES[status] then
+return nil
+end
+local sum = epoch + seq + at + available + reserved + limit + due + since + open + acked + floor + agenda + clock + ring
+if not (sum > -SUM_MAX and sum < SUM_MAX and epoch < COUNT_MAX and seq < COUNT_MAX and acked >= 0 and acked <= seq and ring > 0) then
 return nil
 end
 return {
@@ -1249,6 +1285,12 @@ for i = 2, #fields do
 loaded[fields[i]] = values[i]
 end
 return track(w, key, loaded)
+end
+local function time_of(w, clock, caller_clock, ahead_max)
+if w.clock > math.max(clock, caller_clock) + TIME_AHEAD * ahead_max and w.clock > w.at then
+error('the wallet is ahead of its time')
+end
+return math.max(math.min(clock, caller_clock + ahead_max), w.clock)
 end
 local function get(w, field)
 local value = w.loaded[field]
@@ -1469,7 +1511,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: 'e8617263199b977abe0d483fe2595f5c4255a964',
+  sha1: '2a0ea64a83eed76549e151081d9655eaf41cc017',
   keys: { min: 3, variable: false },
   resend: 'never',
   batchMax: null,
@@ -1490,6 +1532,7 @@ local unpack_bytes = struct.unpack
 local ENTRY_NAMES = '<c40Bc0Hc0Hc0'
 local ENTRY_HASHED = '<c40Bc0Hc0Hc0Hc0Hc0I4c0ddddddddddddddd'
 local ENTRY = ENTRY_HASHED .. 'c40dd'
+local HASH_AND_BOUNDS = 40 + 2 * 8
 local function digits(n)
 return string.format('%.0f', n)
 end
@@ -1513,7 +1556,10 @@ local HOLD = '<ddddd'
 local HOLD_EXPIRES = 25
 local CLOSES_HOLD = { settle = true, release = true, expire = true }
 local OVERLOOKED_MS = 60000
+local TIME_AHEAD = 10
 local VALUES_MAX = 4000
+local COUNT_MAX = 2 ^ 52
+local SUM_MAX = 2 ^ 57
 local function parse_core(bytes)
 if #bytes < CORE_BYTES then
 return nil
@@ -1521,6 +1567,10 @@ end
 local version, status, memory, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
 unpack_bytes(CORE_NUMBERS, bytes)
 if version ~= CORE_VERSION or not STATUSES[status] then
+return nil
+end
+local sum = epoch + seq + at + available + reserved + limit + due + since + open + acked + floor + agenda + clock + ring
+if not (sum > -SUM_MAX and sum < SUM_MAX and epoch < COUNT_MAX and seq < COUNT_MAX and acked >= 0 and acked <= seq and ring > 0) then
 return nil
 end
 return {
@@ -1575,6 +1625,12 @@ for i = 2, #fields do
 loaded[fields[i]] = values[i]
 end
 return track(w, key, loaded)
+end
+local function time_of(w, clock, caller_clock, ahead_max)
+if w.clock > math.max(clock, caller_clock) + TIME_AHEAD * ahead_max and w.clock > w.at then
+error('the wallet is ahead of its time')
+end
+return math.max(math.min(clock, caller_clock + ahead_max), w.clock)
 end
 local function get(w, field)
 local value = w.loaded[field]
@@ -2166,17 +2222,26 @@ end
 return c
 end
 local pending = {}
-if old then
+local reply = { 'installed', '' }
+local function recall_memory()
 track(old, KEYS[2], {})
 local entries = entries_after(old, old.acked, 4096)
 local ends = tonumber(ARGV[8]) - old.acked
-local last = entries[ends] and read_entry(entries[ends])
-for i = last and last.hash == ARGV[9] and ends + 1 or 1, #entries do
-local entry = entries[i] and was_memory(old, old.acked + i) and read_entry(entries[i])
-if entry and not committed[entry.key] then
+local known, last = pcall(read_entry, entries[ends])
+for i = known and last.hash == ARGV[9] and ends + 1 or 1, #entries do
+if was_memory(old, old.acked + i) then
+local fine, entry = pcall(read_entry, entries[i])
+if not fine or redis.sha1hex(string.sub(entries[i], 1, -1 - HASH_AND_BOUNDS)) ~= entry.hash then
+reply[#reply + 1] = ''
+reply[#reply + 1] = 'damaged'
+elseif not committed[entry.key] then
 pending[#pending + 1] = command_of(entry, mark_at(old, entry.seq))
 end
 end
+end
+end
+if old and not pcall(recall_memory) then
+pending = {}
 end
 redis.call('DEL', KEYS[2])
 if redis.call('GET', KEYS[3]) == ARGV[2] then
@@ -2196,7 +2261,6 @@ amount = tonumber(amount), captured = tonumber(captured), left = tonumber(left),
 refunded = tonumber(refunded),
 }))
 end
-local reply = { 'installed', '' }
 for i = 1, #pending do
 local c = pending[i]
 local answer = decide(w, c, math.max(c.at, w.at))
@@ -2214,7 +2278,7 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: '042954ad3a5e2728df9708293f2b11909773da0f',
+  sha1: 'ddbc35732f612d6ab8de1a431f6a010379eff947',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -2235,6 +2299,7 @@ local unpack_bytes = struct.unpack
 local ENTRY_NAMES = '<c40Bc0Hc0Hc0'
 local ENTRY_HASHED = '<c40Bc0Hc0Hc0Hc0Hc0I4c0ddddddddddddddd'
 local ENTRY = ENTRY_HASHED .. 'c40dd'
+local HASH_AND_BOUNDS = 40 + 2 * 8
 local function digits(n)
 return string.format('%.0f', n)
 end
@@ -2258,7 +2323,10 @@ local HOLD = '<ddddd'
 local HOLD_EXPIRES = 25
 local CLOSES_HOLD = { settle = true, release = true, expire = true }
 local OVERLOOKED_MS = 60000
+local TIME_AHEAD = 10
 local VALUES_MAX = 4000
+local COUNT_MAX = 2 ^ 52
+local SUM_MAX = 2 ^ 57
 local function parse_core(bytes)
 if #bytes < CORE_BYTES then
 return nil
@@ -2266,6 +2334,10 @@ end
 local version, status, memory, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
 unpack_bytes(CORE_NUMBERS, bytes)
 if version ~= CORE_VERSION or not STATUSES[status] then
+return nil
+end
+local sum = epoch + seq + at + available + reserved + limit + due + since + open + acked + floor + agenda + clock + ring
+if not (sum > -SUM_MAX and sum < SUM_MAX and epoch < COUNT_MAX and seq < COUNT_MAX and acked >= 0 and acked <= seq and ring > 0) then
 return nil
 end
 return {
@@ -2320,6 +2392,12 @@ for i = 2, #fields do
 loaded[fields[i]] = values[i]
 end
 return track(w, key, loaded)
+end
+local function time_of(w, clock, caller_clock, ahead_max)
+if w.clock > math.max(clock, caller_clock) + TIME_AHEAD * ahead_max and w.clock > w.at then
+error('the wallet is ahead of its time')
+end
+return math.max(math.min(clock, caller_clock + ahead_max), w.clock)
 end
 local function get(w, field)
 local value = w.loaded[field]
@@ -2548,7 +2626,7 @@ return reply
 
 export const walletRecall: Script = {
   name: 'wallet_recall',
-  sha1: 'c2fb8a99fc2af5b37c26eba9b9bdb9e148199774',
+  sha1: '4b853b666bfa2afa7bd53322c5113a135ac1a449',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -2559,6 +2637,7 @@ local unpack_bytes = struct.unpack
 local ENTRY_NAMES = '<c40Bc0Hc0Hc0'
 local ENTRY_HASHED = '<c40Bc0Hc0Hc0Hc0Hc0I4c0ddddddddddddddd'
 local ENTRY = ENTRY_HASHED .. 'c40dd'
+local HASH_AND_BOUNDS = 40 + 2 * 8
 local function digits(n)
 return string.format('%.0f', n)
 end
@@ -2582,7 +2661,10 @@ local HOLD = '<ddddd'
 local HOLD_EXPIRES = 25
 local CLOSES_HOLD = { settle = true, release = true, expire = true }
 local OVERLOOKED_MS = 60000
+local TIME_AHEAD = 10
 local VALUES_MAX = 4000
+local COUNT_MAX = 2 ^ 52
+local SUM_MAX = 2 ^ 57
 local function parse_core(bytes)
 if #bytes < CORE_BYTES then
 return nil
@@ -2590,6 +2672,10 @@ end
 local version, status, memory, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
 unpack_bytes(CORE_NUMBERS, bytes)
 if version ~= CORE_VERSION or not STATUSES[status] then
+return nil
+end
+local sum = epoch + seq + at + available + reserved + limit + due + since + open + acked + floor + agenda + clock + ring
+if not (sum > -SUM_MAX and sum < SUM_MAX and epoch < COUNT_MAX and seq < COUNT_MAX and acked >= 0 and acked <= seq and ring > 0) then
 return nil
 end
 return {
@@ -2644,6 +2730,12 @@ for i = 2, #fields do
 loaded[fields[i]] = values[i]
 end
 return track(w, key, loaded)
+end
+local function time_of(w, clock, caller_clock, ahead_max)
+if w.clock > math.max(clock, caller_clock) + TIME_AHEAD * ahead_max and w.clock > w.at then
+error('the wallet is ahead of its time')
+end
+return math.max(math.min(clock, caller_clock + ahead_max), w.clock)
 end
 local function get(w, field)
 local value = w.loaded[field]
@@ -2853,7 +2945,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: '3dbac835c9ba1566afc8c9786eb008ac55359bc9',
+  sha1: '460dfc15e3491eb673d400516540f9ba3d7eb7e4',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -2874,6 +2966,7 @@ local unpack_bytes = struct.unpack
 local ENTRY_NAMES = '<c40Bc0Hc0Hc0'
 local ENTRY_HASHED = '<c40Bc0Hc0Hc0Hc0Hc0I4c0ddddddddddddddd'
 local ENTRY = ENTRY_HASHED .. 'c40dd'
+local HASH_AND_BOUNDS = 40 + 2 * 8
 local function digits(n)
 return string.format('%.0f', n)
 end
@@ -2897,7 +2990,10 @@ local HOLD = '<ddddd'
 local HOLD_EXPIRES = 25
 local CLOSES_HOLD = { settle = true, release = true, expire = true }
 local OVERLOOKED_MS = 60000
+local TIME_AHEAD = 10
 local VALUES_MAX = 4000
+local COUNT_MAX = 2 ^ 52
+local SUM_MAX = 2 ^ 57
 local function parse_core(bytes)
 if #bytes < CORE_BYTES then
 return nil
@@ -2905,6 +3001,10 @@ end
 local version, status, memory, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
 unpack_bytes(CORE_NUMBERS, bytes)
 if version ~= CORE_VERSION or not STATUSES[status] then
+return nil
+end
+local sum = epoch + seq + at + available + reserved + limit + due + since + open + acked + floor + agenda + clock + ring
+if not (sum > -SUM_MAX and sum < SUM_MAX and epoch < COUNT_MAX and seq < COUNT_MAX and acked >= 0 and acked <= seq and ring > 0) then
 return nil
 end
 return {
@@ -2959,6 +3059,12 @@ for i = 2, #fields do
 loaded[fields[i]] = values[i]
 end
 return track(w, key, loaded)
+end
+local function time_of(w, clock, caller_clock, ahead_max)
+if w.clock > math.max(clock, caller_clock) + TIME_AHEAD * ahead_max and w.clock > w.at then
+error('the wallet is ahead of its time')
+end
+return math.max(math.min(clock, caller_clock + ahead_max), w.clock)
 end
 local function get(w, field)
 local value = w.loaded[field]
@@ -3537,7 +3643,7 @@ end
 if tonumber(ARGV[4 + 3 * i]) == w.epoch then
 w.acked = math.min(w.seq, math.max(w.acked, tonumber(ARGV[5 + 3 * i])))
 end
-w.clock = math.max(math.min(clock, caller_clock + ahead_max), w.clock)
+w.clock = time_of(w, clock, caller_clock, ahead_max)
 local answer = decide(w, touch, w.clock)
 local pending = w.seq > w.acked
 if not pending and w.clock - w.at >= idle_after then

@@ -2,6 +2,7 @@ import {
   type Entry,
   entryEnd,
   type HoldState,
+  isWhole,
   type RejectionCode,
   unpackEntry,
   type WalletState,
@@ -70,7 +71,7 @@ export interface HotState {
   pending: Entry[]
 }
 
-/** All that Redis remembers of a wallet, whether it is to be trusted or not. */
+/** All that Redis remembers of a wallet, whether it is to be trusted or not. Entries that are not what their hash is of are left out. */
 export interface Recollection {
   core: CoreState
   /** It is on the agenda of this database: so it is one of its wallets, whatever Postgres has of it. */
@@ -91,6 +92,8 @@ export type CoreState = Omit<WalletState, 'holds' | 'base' | 'refundedByEntry' |
   open: number
   acked: number
   memory: boolean
+  /** The time of its last decision, accepted or refused. */
+  clock: number
 }
 
 export interface BatchReply {
@@ -107,7 +110,10 @@ const TRUSTED = 0
 const ACCEPTED = 0
 const REPLAY = 1
 
-/** The reply of `wallet_decide`; `wallets` are those of the commands, by their index. */
+/**
+ * The reply of `wallet_decide`; `wallets` are those of the commands, by their index. Entries stand in it as they stand in Redis: where
+ * somebody has damaged one nobody knows where the next thing begins. Then all of it is unreadable: RangeError.
+ */
 export function readBatch(bytes: Buffer, walletCount: number, wallets: readonly number[]): BatchReply {
   const reader = new MessageReader(bytes)
   const clock = reader.number()
@@ -116,6 +122,7 @@ export function readBatch(bytes: Buffer, walletCount: number, wallets: readonly 
   while (runs.length < walletCount) runs.push(readRun(reader))
   const answers: Answer[] = []
   for (const wallet of wallets) answers.push(readAnswer(reader, runs[wallet] as PendingRun | Untrusted))
+  if (reader.at !== bytes.length) throw new RangeError(`A reply of ${bytes.length} bytes, read up to ${reader.at}`)
   return { clock, life, runs, answers }
 }
 
@@ -165,7 +172,7 @@ function readWords([type, ...rest]: readonly string[], run: PendingRun | Untrust
     case 'unmarked':
       return { type }
     default:
-      throw new Error(`wallet_decide answered ${type}`)
+      throw new RangeError(`wallet_decide answered ${type}`)
   }
 }
 
@@ -189,7 +196,7 @@ export function readLook(reply: readonly Buffer[]): Look {
     core: core?.length ? readCore(core) : null,
     clock: Number(clock),
     life: String(life),
-    last: last?.length ? unpackEntry(last) : null,
+    last: last?.length ? readWhole(last) : null,
     pending: readMarked(pending),
   }
 }
@@ -232,13 +239,25 @@ export function readRecollection([core, listed, ...rest]: readonly Buffer[]): Re
   return { core: readCore(core), listed: String(listed) === '1', entries: readMarked(rest) }
 }
 
-/** Entries, each followed by whether it was acknowledged from memory. */
+/** Entries, each followed by whether it was acknowledged from memory. One that somebody has damaged is as good as missing. */
 function readMarked(reply: readonly Buffer[]): { entry: Entry; memory: boolean }[] {
   const entries: { entry: Entry; memory: boolean }[] = []
   for (let i = 0; i + 1 < reply.length; i += 2) {
-    entries.push({ entry: unpackEntry(reply[i] as Buffer), memory: String(reply[i + 1]) === '1' })
+    const entry = readWhole(reply[i] as Buffer)
+    if (entry) entries.push({ entry, memory: String(reply[i + 1]) === '1' })
   }
   return entries
+}
+
+/** Null: it is not what its hash is of. */
+function readWhole(bytes: Buffer): Entry | null {
+  try {
+    const entry = unpackEntry(bytes)
+    return isWhole(entry) ? entry : null
+  } catch (error) {
+    if (error instanceof RangeError) return null
+    throw error
+  }
 }
 
 export function writeKnown({ epoch, seq, ref, hash }: Known): string {
@@ -278,6 +297,7 @@ export function readCore(bytes: Buffer): CoreState {
     since: number(7),
     open: number(8),
     acked: number(9),
+    clock: number(12),
     head: bytes.toString('latin1', HEAD_AT, HEAD_AT + 40),
   }
 }

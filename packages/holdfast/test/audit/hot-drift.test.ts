@@ -37,6 +37,28 @@ const DRIFTS: [string, () => Promise<unknown>, string[]][] = [
     [expect.stringMatching(/^hot_state_differs due:/)],
   ],
   [
+    'a time that has not come',
+    () => tamper(on, 'user_42', 'clock', 1_000 * HOUR),
+    [expect.stringMatching(/^hot_state_differs clock:/)],
+  ],
+  ['another beginning of its holds', () => tamper(on, 'user_42', 'since', 1), ['hot_state_differs since: 2 → 3']],
+  ['more holds than it has', () => tamper(on, 'user_42', 'open', 1), ['hot_state_differs open: 2 → 3']],
+  [
+    'a mark that it was used from memory',
+    async () => {
+      const key = await keyOf(on, 'user_42')
+      const core = (await on.redis.hgetBuffer(key, 'core')) as Buffer
+      core[2] = 1
+      await on.redis.hset(key, 'core', core)
+    },
+    ['hot_state_differs memory: 0 → 1'],
+  ],
+  [
+    'an epoch that nobody can raise',
+    () => tamper(on, 'user_42', 'epoch', 2 ** 53),
+    ['hot_unreadable undefined: a wallet → something else'],
+  ],
+  [
     'a hold that is gone',
     async () => on.redis.hdel(await keyOf(on, 'user_42'), 'h:call-18'),
     ['hot_hold_missing left: 50 → null', 'hot_holds_sum reserved: 200 → 250'],

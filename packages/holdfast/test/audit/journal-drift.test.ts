@@ -135,6 +135,19 @@ describe('a journal of which', () => {
       () => forge(3, 'at = at - 10000'),
       [expect.stringMatching(/^journal_order at at 3: /)],
     ],
+    [
+      'an entry comes from the future and every hash is right',
+      async () => {
+        await forge(6, `at = at + ${24 * HOUR}`)
+        await sql(`UPDATE wallets SET at = at + ${24 * HOUR} WHERE ref = $ref`)
+      },
+      [expect.stringMatching(/^journal_order at at 6: /)],
+    ],
+    [
+      'a key was made longer than any may be',
+      () => sql("UPDATE entries SET key = repeat('x', 70000) WHERE wallet = $ref AND seq = 4"),
+      [expect.stringMatching(/^journal_hash at 4: null → [0-9a-f]{40}$/)],
+    ],
   ]
 
   it.each(DAMAGES)('%s is reported, and never "repaired"', async (_, damage, expected) => {
@@ -190,6 +203,7 @@ describe('a row of a wallet that', () => {
     ['is frozen by nobody', "status = 'frozen'", ['row_differs status: active → frozen']],
     ['has another head', "head = '\\x00'", [expect.stringMatching(/^row_differs head: [0-9a-f]{40} → 00$/)]],
     ['forgets its holds', 'since = 0', ['row_differs since: 6 → 0']],
+    ['begins with them before its beginning', 'since = -1', ['row_differs since: 6 → -1']],
     ['never lets them expire', 'due = 0', [expect.stringMatching(/^row_differs due: \d+ → 0$/)]],
     [
       'lags behind its journal',

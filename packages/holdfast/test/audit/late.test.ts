@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Holdfast } from '../../src/index.js'
-import { type Grounds, grounds, keyOf, refOf } from './support/drift.js'
+import { forgetEntries, type Grounds, grounds, keyOf } from './support/drift.js'
 
 /** What is not wrong, but late: nobody has brought it to its end. And what only a person can bring there. */
 const HOUR = 3_600_000
@@ -16,19 +16,7 @@ beforeEach(async () => {
 })
 afterEach(() => on.close())
 
-/** Postgres forgets the last entries of the wallet, with all that it knew because of them. */
-async function forget(entries: number): Promise<void> {
-  const ref = await refOf(on.postgres, 'w')
-  await on.postgres.query(
-    `DELETE FROM entries WHERE wallet = $1 AND seq > (SELECT seq - ${entries} FROM wallets WHERE ref = $1)`,
-    [ref],
-  )
-  await on.postgres.query(
-    `UPDATE wallets w SET seq = e.seq, head = e.hash, at = e.at, available = e.available, reserved = e.reserved
-     FROM entries e WHERE w.ref = $1 AND e.wallet = $1 AND e.seq = w.seq - ${entries}`,
-    [ref],
-  )
-}
+const forget = (entries: number) => forgetEntries(on, 'w', entries)
 
 it('brings an entry into the journal that its process did not', async () => {
   await hf.wallet('w').credit(5, { key: 'b' })

@@ -5,7 +5,20 @@ import { freshDatabase, freshRedis } from '../../../../../test/servers.js'
 import { type ConnectOptions, Holdfast } from '../../../src/index.js'
 
 /** The place of each number in `core`: see lua/wallet/state.lua. */
-const CORE = { epoch: 0, seq: 1, at: 2, available: 3, reserved: 4, limit: 5, due: 6, since: 7, open: 8, acked: 9 }
+const CORE = {
+  epoch: 0,
+  seq: 1,
+  at: 2,
+  available: 3,
+  reserved: 4,
+  limit: 5,
+  due: 6,
+  since: 7,
+  open: 8,
+  acked: 9,
+  clock: 12,
+  ring: 13,
+}
 const NUMBERS_AT = 3
 
 export interface Grounds {
@@ -64,12 +77,40 @@ export async function keyOf({ redis, postgres }: Grounds, id: string): Promise<s
 }
 
 /** Changes a number of a wallet's state in Redis behind everybody's back. */
-export async function tamper(on: Grounds, id: string, field: keyof typeof CORE, by: number): Promise<void> {
+export function tamper(on: Grounds, id: string, field: keyof typeof CORE, by: number): Promise<void> {
+  return rewrite(on, id, field, (number) => number + by)
+}
+
+/** Puts another one in its place. */
+export function overwrite(on: Grounds, id: string, field: keyof typeof CORE, number: number): Promise<void> {
+  return rewrite(on, id, field, () => number)
+}
+
+async function rewrite(
+  on: Grounds,
+  id: string,
+  field: keyof typeof CORE,
+  change: (number: number) => number,
+): Promise<void> {
   const key = await keyOf(on, id)
   const core = (await on.redis.hgetBuffer(key, 'core')) as Buffer
   const at = NUMBERS_AT + 8 * CORE[field]
-  core.writeDoubleLE(core.readDoubleLE(at) + by, at)
+  core.writeDoubleLE(change(core.readDoubleLE(at)), at)
   await on.redis.hset(key, 'core', core)
+}
+
+/** Postgres forgets the last entries of a wallet, with all that it knew because of them. */
+export async function forgetEntries(on: Grounds, id: string, entries: number): Promise<void> {
+  const ref = await refOf(on.postgres, id)
+  await on.postgres.query(
+    `DELETE FROM entries WHERE wallet = $1 AND seq > (SELECT seq - ${entries} FROM wallets WHERE ref = $1)`,
+    [ref],
+  )
+  await on.postgres.query(
+    `UPDATE wallets w SET seq = e.seq, head = e.hash, at = e.at, available = e.available, reserved = e.reserved
+     FROM entries e WHERE w.ref = $1 AND e.wallet = $1 AND e.seq = w.seq - ${entries}`,
+    [ref],
+  )
 }
 
 /** Changes a number of an open hold: amount, captured, left, expires at, refunded. */
