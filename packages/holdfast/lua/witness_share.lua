@@ -10,15 +10,21 @@
 
 local clock = server_clock()
 
--- A note is: clock, number, witness.
-local function number_of(note)
-  return tonumber(string.match(note, '^%d+ (%d+) '))
+-- A note is: clock, number, witness. What is none was not written here, and must not keep others from hearing those that are.
+local function read_note(note)
+  local noted, number, witness = string.match(note, '^(%d+) (%d+) (.*)$')
+  return tonumber(noted), tonumber(number), witness
 end
 
+local before = redis.pcall('HGET', KEYS[1], ARGV[1])
+if type(before) == 'table' then
+  redis.call('DEL', KEYS[1])
+  before = false
+end
 if ARGV[3] ~= '' then
-  local before = redis.call('HGET', KEYS[1], ARGV[1])
+  local _, number = read_note(before or '')
   -- One that was held up on its way must not take a later one's place.
-  if not before or number_of(before) < tonumber(ARGV[2]) then
+  if not number or number < tonumber(ARGV[2]) then
     redis.call('HSET', KEYS[1], ARGV[1], string.format('%.0f %s %s', clock, ARGV[2], ARGV[3]))
   end
 end
@@ -27,11 +33,15 @@ local all = redis.call('HGETALL', KEYS[1])
 local oldest, oldest_clock
 local witnesses = {}
 for i = 1, #all, 2 do
-  local noted, witness = string.match(all[i + 1], '^(%d+) %d+ (.*)$')
-  if not oldest or tonumber(noted) < oldest_clock then
-    oldest, oldest_clock = all[i], tonumber(noted)
+  local noted, _, witness = read_note(all[i + 1])
+  if not noted then
+    redis.call('HDEL', KEYS[1], all[i])
+  else
+    if not oldest or noted < oldest_clock then
+      oldest, oldest_clock = all[i], noted
+    end
+    witnesses[#witnesses + 1] = witness
   end
-  witnesses[#witnesses + 1] = witness
 end
 if #witnesses > tonumber(ARGV[4]) then
   redis.call('HDEL', KEYS[1], oldest)

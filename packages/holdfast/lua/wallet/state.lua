@@ -219,6 +219,15 @@ local function in_parts(command, key, values, count)
   end
 end
 
+-- Where something else stands in the agenda's place, which would keep everybody of the shard from being decided, it makes room.
+local function enter(agenda_key, ...)
+  local reply = redis.pcall('ZADD', agenda_key, ...)
+  if type(reply) == 'table' and reply.err then
+    redis.call('DEL', agenda_key)
+    redis.call('ZADD', agenda_key, ...)
+  end
+end
+
 -- Writes what changed. `wanted` is when somebody should look at the wallet; the agenda is only touched when that is earlier than
 -- what it has already, and only left by those who work through it.
 local function write_wallet(w, agenda_key, name, wanted)
@@ -227,10 +236,10 @@ local function write_wallet(w, agenda_key, name, wanted)
   end
   if w.agenda == 0 or wanted < w.agenda then
     w.agenda = wanted
-    redis.call('ZADD', agenda_key, digits(wanted), name)
+    enter(agenda_key, digits(wanted), name)
   elseif w.clock - w.agenda > OVERLOOKED_MS then
     w.agenda = wanted
-    redis.call('ZADD', agenda_key, 'NX', digits(wanted), name)
+    enter(agenda_key, 'NX', digits(wanted), name)
   end
   w.writes[2] = format_core(w)
   in_parts('HSET', w.key, w.writes, w.written)

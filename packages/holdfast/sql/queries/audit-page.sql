@@ -12,7 +12,7 @@ WITH page AS MATERIALIZED (
 ), compared AS MATERIALIZED (
   SELECT a.wallet, w.tenant, w.currency, w.available + w.reserved AS money, a AS verified, w AS kept,
          (a.head IS NOT NULL AND a.full_at > $5 AND w.seq = a.seq AND w.head = a.head AND w.at = a.at AND w.available = a.available
-          AND w.reserved = a.reserved AND w.credit_limit = a.credit_limit AND w.status = a.status
+          AND w.epoch BETWEEN 0 AND 4503599627370495 AND w.reserved = a.reserved AND w.credit_limit = a.credit_limit AND w.status = a.status
           AND CASE WHEN a.due = 0 THEN w.since = 0 ELSE w.since > 0 AND w.due > 0 AND w.due <= a.due AND a.due > $4 END
           AND CASE WHEN $7 THEN NOT EXISTS (SELECT FROM entries e WHERE e.wallet = a.wallet AND e.seq > a.seq) ELSE true END) IS TRUE AS same
   FROM page a LEFT JOIN wallets w ON w.ref = a.wallet

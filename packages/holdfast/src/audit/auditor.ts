@@ -14,8 +14,9 @@ const NOBODY = '0'.repeat(32)
  *     2  those that are not as they were: their journals are read from where they were verified, and must obey the laws
  *     3  every wallet in Redis: compared with what its journal leads to
  *
- * Whatever looks wrong is looked at again before it is called so. A repair is the engine's own loading under a raised epoch, or a
- * row put back by compare; nothing is ever written into a state that others go by.
+ * Whatever looks wrong is looked at again before it is called so, and before Redis is put right by a journal that is read from its
+ * beginning: it may be what is wrong. A repair is the engine's own loading under a raised epoch, or a row put back by compare; nothing is ever
+ * written into a state that others go by.
  */
 export class Auditor {
   readonly #parts: AuditParts
@@ -37,7 +38,7 @@ export class Auditor {
       const from: string = after
       after = await run.paced(() => journals.auditPage(from))
     }
-    await new HotAudit(run).audit()
+    await new HotAudit(run, journals).audit()
     for (const finding of tally.unbalancedBooks(work.shard)) run.file(finding)
     telemetry.count?.('holdfast_audit_wallets_total', { where: 'journal' }, tally.wallets)
     telemetry.count?.('holdfast_audit_wallets_total', { where: 'hot' }, tally.hot)

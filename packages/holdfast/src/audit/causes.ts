@@ -93,3 +93,11 @@ export type Difference = Pick<Finding, 'cause' | 'field' | 'seq' | 'expected' | 
   /** Callers' own, so it leaves this process in no finding. */
   readonly hold?: string
 }
+
+/** What would be loaded as open holds can't even be read. */
+export const DAMAGED_CHECKPOINT: Difference = {
+  cause: 'holds_differ',
+  field: 'checkpoint',
+  expected: 'open holds',
+  found: 'something else',
+}

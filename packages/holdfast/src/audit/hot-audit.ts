@@ -1,7 +1,9 @@
+import { readAgendaName } from '../engine/index.js'
 import { type Place, RedisUnavailable, ScriptError } from '../redis/index.js'
 import type { HotState } from '../sequencer/index.js'
 import type { Difference } from './causes.js'
 import { type Comparison, compareHot } from './hot.js'
+import type { JournalAudit } from './journal-audit.js'
 import type { Run } from './run.js'
 
 /** Looks at a wallet that is loaded anew each time before it is left for the next audit. */
@@ -14,16 +16,21 @@ interface Suspect {
   readonly differences: readonly Difference[]
 }
 
-/** The part of an audit that is about Redis: every wallet on the shard's agenda against its journal. */
+/**
+ * The part of an audit that is about Redis: every wallet on the shard's agenda against its journal. The agenda is a key of its own, and can be
+ * lost alone: so those whose journals were read are looked for as well.
+ */
 export class HotAudit {
   readonly #run: Run
+  readonly #journals: Pick<JournalAudit, 'verify'>
 
-  constructor(run: Run) {
+  constructor(run: Run, journals: Pick<JournalAudit, 'verify'>) {
     this.#run = run
+    this.#journals = journals
   }
 
   async audit(): Promise<void> {
-    const { parts, work, limits, tally } = this.#run
+    const { parts, work, limits } = this.#run
     const agendaKey = parts.agendaOf(work.shard)
     const seen = new Set<string>()
     let from = '0'
@@ -33,14 +40,42 @@ export class HotAudit {
       // The agenda moves while it is read: a name may come twice.
       const fresh = part.names.filter((name) => !seen.has(name))
       for (const name of fresh) seen.add(name)
-      const places = fresh.map((name) => placeOf(this.#run, name)).filter(({ ref }) => !this.#run.tainted.has(ref))
-      for (let at = 0; at < places.length; at += limits.hotMax) {
-        const some = places.slice(at, at + limits.hotMax)
-        if (!(await this.#run.paced(() => this.#orBlind(() => this.#audit(some))))) return
-        tally.hot += some.length
-      }
+      const places = fresh.flatMap((name) => {
+        const wallet = readAgendaName(name)
+        return wallet ? [parts.placeOf(wallet.tenant, wallet.ref)] : []
+      })
+      if (!(await this.#auditAll(places, (some) => this.#audit(some)))) return
       from = part.next
     } while (from !== '0')
+    const others = this.#run.used.map(({ tenant, ref }) => parts.placeOf(tenant, ref))
+    await this.#auditAll(
+      others.filter(({ agendaName }) => !seen.has(agendaName)),
+      (some) => this.#auditUnlisted(some),
+    )
+  }
+
+  /** `audit` says how many of them are in Redis. False: Redis has gone away. */
+  async #auditAll(places: readonly Place[], audit: (some: readonly Place[]) => Promise<number>): Promise<boolean> {
+    const { limits, tainted, tally } = this.#run
+    const open = places.filter(({ ref }) => !tainted.has(ref))
+    for (let at = 0; at < open.length; at += limits.hotMax) {
+      const some = open.slice(at, at + limits.hotMax)
+      const looked = await this.#run.paced(() => this.#orBlind(() => audit(some)))
+      if (looked === null) return false
+      tally.hot += looked
+    }
+    return true
+  }
+
+  /** Nobody looks after those that are in Redis: touched, they are entered on the agenda again. */
+  async #auditUnlisted(places: readonly Place[]): Promise<number> {
+    const { parts, work } = this.#run
+    const hot = await parts.sequencer.inspect(places)
+    const there = places.filter((_, index) => hot[index]?.why === 'trusted' || hot[index]?.why === 'unreadable')
+    if (there.length === 0) return 0
+    await this.#audit(there)
+    if (work.repair) for (const place of there) await parts.touch(place).catch(() => {})
+    return there.length
   }
 
   /** Redis may be away, or go away: then the rest of the audit counts all the same. Postgres may not. */
@@ -55,7 +90,7 @@ export class HotAudit {
     }
   }
 
-  async #audit(places: readonly Place[]): Promise<true> {
+  async #audit(places: readonly Place[]): Promise<number> {
     let suspects = (await this.#compare(places)).filter(({ differences }) => differences.length > 0)
     for (let look = 1; look < LOOKS && suspects.length > 0; look += 1) {
       const late = suspects.some(({ differences }) => differences.every(isLate))
@@ -66,7 +101,7 @@ export class HotAudit {
         .filter((one) => one.differences.length > 0)
     }
     for (const suspect of suspects) await this.#settle(suspect)
-    return true
+    return places.length
   }
 
   /** Each against its journal; without differences also where nothing can be said. */
@@ -125,18 +160,26 @@ export class HotAudit {
     }
   }
 
-  async #settle({ place, differences }: Suspect): Promise<void> {
+  async #settle(suspect: Suspect): Promise<void> {
+    const { place } = suspect
+    // Nothing could say how it should be.
+    if (!(await this.#journals.verify(place.ref))) return
+    const [again] = await this.#compare([place])
+    const { differences } = agreed(suspect, again)
+    if (differences.length === 0) return
     if (!this.#run.mayRepair(differences)) return this.#run.report(place, differences, 'reported')
+    const repaired = await this.#run.attempted(() => this.#reload(place))
+    await this.#run.report(place, differences, repaired ? 'repaired' : 'failed')
+  }
+
+  /** True: it is as its journal says now. */
+  async #reload(place: Place): Promise<boolean> {
     const { audits, reload } = this.#run.parts
     const [row] = await audits.states([place.ref])
-    const loaded =
-      row &&
-      (await reload(place, row.state.epoch).then(
-        () => true,
-        () => false,
-      ))
-    const [after] = loaded ? await this.#compare([place]) : []
-    await this.#run.report(place, differences, after && after.differences.length === 0 ? 'repaired' : 'failed')
+    if (!row) return false
+    await reload(place, row.state.epoch)
+    const [after] = await this.#compare([place])
+    return after !== undefined && after.differences.length === 0
   }
 }
 
@@ -149,11 +192,6 @@ function agreed({ place, differences }: Suspect, again: Suspect | undefined): Su
     differences.some(({ cause, field, hold }) => cause === one.cause && field === one.field && hold === one.hold),
   )
   return { place, differences: both ?? [] }
-}
-
-function placeOf({ parts }: Run, name: string): Place {
-  const at = name.indexOf(':')
-  return parts.placeOf(name.slice(0, at), name.slice(at + 1))
 }
 
 function isOfRedis(error: unknown): boolean {

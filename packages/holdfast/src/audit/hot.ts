@@ -1,7 +1,7 @@
 import type { LoadableState } from '../journal/index.js'
 import { apply, type Entry, type WalletState } from '../machine/index.js'
 import type { CoreState, HotState } from '../sequencer/index.js'
-import type { Difference } from './causes.js'
+import { DAMAGED_CHECKPOINT, type Difference } from './causes.js'
 import { compareHolds, hashOf } from './laws.js'
 
 /**
@@ -44,6 +44,7 @@ export function compareHot(
   }
   const core = hot.core as CoreState
   if (!loadable) return differing([{ cause: 'hot_wallet_unknown', expected: null, found: core.seq }])
+  if (loadable.damaged) return differing([DAMAGED_CHECKPOINT])
   const { state } = loadable
   if (core.epoch < state.epoch) return { type: 'absent' }
   if (core.epoch > state.epoch) return { type: 'moved' }

@@ -1,5 +1,5 @@
 import type { AuditedRow, AuditedWallet, LoadableState, Remembered, Verified } from '../journal/index.js'
-import type { Difference } from './causes.js'
+import { DAMAGED_CHECKPOINT, type Difference } from './causes.js'
 import { boundsOf, compareHolds, compareRow } from './laws.js'
 import { Reading, readAll } from './reading.js'
 import type { Run } from './run.js'
@@ -9,6 +9,8 @@ interface Judged {
   readonly reading: Reading
   readonly differences: readonly Difference[]
 }
+
+type Money = Pick<AuditedRow, 'available' | 'reserved'>
 
 /** The part of an audit that is about Postgres alone: rows, journals, checkpoints, and holds that have run out. */
 export class JournalAudit {
@@ -36,11 +38,13 @@ export class JournalAudit {
     // Of two clocks the one that is behind: by the other nothing may have run out yet.
     this.#clock = Math.min(now, page.clock)
     tally.wallets += page.wallets
+    for (const { tenant, ref, row } of page.others) if (row) this.#run.used.push({ tenant, ref })
     for (const { tenant, currency, money } of page.same) tally.book(tenant, currency, money, money)
     const readings = page.others.map((wallet) => new Reading(wallet, wallet.fullAt <= fullBefore))
     const sound: Remembered[] = []
     for (const judged of await this.#confirm(await this.#judgeAll(readings))) {
-      const verified = await this.#settle(judged)
+      const { wallet, moved } = judged.reading
+      const verified = await this.#settle(judged, (has) => this.#book(wallet, has, moved))
       if (verified) sound.push(verified)
     }
     await parts.audits.remember(work.shard, sound)
@@ -65,35 +69,34 @@ export class JournalAudit {
     }
   }
 
-  /** Says and does what is to be said and done of one wallet. Returns what may be taken for verified from now on. */
-  async #settle(judged: Judged): Promise<Remembered | null> {
-    const { wallet, state, moved, full } = judged.reading
+  /**
+   * Says and does what is to be said and done of one wallet; `book` gets what it has then. Returns what may be taken for verified from now
+   * on.
+   */
+  async #settle(judged: Judged, book: (has: Money | null) => void): Promise<Remembered | null> {
+    const { wallet, state, full } = judged.reading
     const { row } = wallet
     const { differences } = judged
     const sound = { ref: wallet.ref, verified: state, full }
     if (differences.length === 0) {
-      this.#book(wallet, row, moved)
+      book(row)
       return row ? sound : null
     }
     const late = differences.every(isLate)
     if (!this.#run.mayRepair(differences)) {
       if (!late) this.#run.tainted.add(wallet.ref)
-      this.#book(wallet, row, moved)
+      book(row)
       await this.#run.report(wallet, differences, 'reported')
       return late ? sound : null
     }
-    const repaired = await this.#repair(judged)
+    const repaired = await this.#run.attempted(() => this.#repair(judged))
     if (!repaired && !late) this.#run.tainted.add(wallet.ref)
-    this.#book(wallet, repaired ? state : row, moved)
+    book(repaired ? state : row)
     await this.#run.report(wallet, differences, repaired ? 'repaired' : 'failed')
     return repaired || late ? sound : null
   }
 
-  #book(
-    { tenant, currency }: AuditedWallet,
-    has: Pick<AuditedRow, 'available' | 'reserved'> | null,
-    moved: bigint,
-  ): void {
+  #book({ tenant, currency }: AuditedWallet, has: Money | null, moved: bigint): void {
     if (has) this.#run.tally.book(tenant, currency, BigInt(has.available) + BigInt(has.reserved), moved)
   }
 
@@ -150,6 +153,17 @@ export class JournalAudit {
     return [...all.filter(({ differences }) => differences.length === 0), ...again]
   }
 
+  /**
+   * Reads the journal of one wallet from its beginning, and does what is to be done about it. True: all that would be loaded is as it says. What Redis
+   * has is measured by that, and put back to it: so it has to be known first.
+   */
+  async verify(ref: string): Promise<boolean> {
+    const judged = await this.#again([ref])
+    // In the books it stands already.
+    for (const one of judged) await this.#settle(one, () => {})
+    return !this.#run.tainted.has(ref)
+  }
+
   /** Of wallets in the order of their refs. */
   async #again(refs: readonly string[]): Promise<Judged[]> {
     const { parts, work } = this.#run
@@ -187,6 +201,7 @@ export class JournalAudit {
 function compareLoadable(state: Verified, loadable: LoadableState | undefined): Difference[] {
   // Used meanwhile: then it is another audit's turn.
   if (loadable?.state.head !== state.head) return []
+  if (loadable.damaged) return [DAMAGED_CHECKPOINT]
   const causes = { missing: 'holds_differ', unknown: 'holds_differ', differs: 'holds_differ' } as const
   return compareHolds(state.holds, loadable.state.holds, causes)
 }

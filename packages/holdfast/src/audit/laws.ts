@@ -8,6 +8,8 @@ import type { Difference } from './causes.js'
  */
 
 const CLOSES_HOLD: ReadonlySet<string> = new Set(['settle', 'release', 'expire'])
+/** As in lua/wallet/state.lua and sql/queries/audit-page.sql. */
+const EPOCH_MAX = 2 ** 52
 const NO_HOLD: HoldState = { amount: 0, captured: 0, left: 0, expiresAt: 0, refunded: 0 }
 
 /** Before the first entry. */
@@ -140,6 +142,10 @@ export function compareRow(state: Verified, row: AuditedRow): Difference[] {
   for (const field of ['seq', 'head', 'at', 'available', 'reserved', 'creditLimit', 'status'] as const) {
     if (row[field] === state[field]) continue
     differences.push({ cause: 'row_differs', field, expected: state[field], found: row[field] })
+  }
+  // Raised by whoever loads the wallet, so the journal does not say what it is; but where counting does not lead it can't be.
+  if (row.epoch < 0 || row.epoch >= EPOCH_MAX) {
+    differences.push({ cause: 'row_differs', field: 'epoch', expected: state.epoch, found: row.epoch })
   }
   const { due, since } = boundsOf(state)
   if (due === 0 ? row.since !== 0 : row.since < 1 || row.since > since) {

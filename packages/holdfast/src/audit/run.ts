@@ -24,6 +24,8 @@ export class Run {
   readonly tally: Tally
   /** Wallets with something wrong in Postgres, that was not put right: what Redis has of them can't be measured by it. */
   readonly tainted = new Set<string>()
+  /** Wallets whose journals were read: used since the last time, or due for it. */
+  readonly used: { readonly tenant: string; readonly ref: string }[] = []
   /** Entries that may still be read only because their time has come again. */
   fullEntriesLeft: number
 
@@ -54,6 +56,17 @@ export class Run {
 
   mayRepair(differences: readonly Difference[]): boolean {
     return this.work.repair && differences.every(isDecided)
+  }
+
+  /** A repair that fails, for whatever reason, has failed: that is told, and the audit goes on. */
+  async attempted(repair: () => Promise<boolean>): Promise<boolean> {
+    try {
+      return await repair()
+    } catch (error) {
+      this.work.signal.throwIfAborted()
+      this.parts.telemetry.log?.('warn', 'audit_repair_failed', { shard: this.work.shard, reason: String(error) })
+      return false
+    }
   }
 
   /** Tells what was found of a wallet, without the names of its holds: those are callers' own. */

@@ -46,8 +46,10 @@ export class Circuit {
   }
 
   failedWith(error: unknown): void {
-    if (HoldfastError.is(error, 'reconcile_required')) this.#stopFor(error)
-    else this.failed()
+    if (HoldfastError.is(error, 'reconcile_required')) return this.#stopFor(error)
+    // It is there, and has answered: what it was asked about one wallet is not what it can say. Others need not suffer for that.
+    if (HoldfastError.is(error, 'internal_error') && error.outcome === 'data') return
+    this.failed()
   }
 
   /** Says nothing, for longer than anybody should wait before others are let in. It may still answer, and then that counts. */

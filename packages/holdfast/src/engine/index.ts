@@ -1,3 +1,4 @@
+export { readAgendaName } from './agenda.js'
 export type { Durability, Outcome } from './attempt.js'
 export { type Clock, sleep, systemClock } from './clock.js'
 export type { EngineOptions } from './context.js'

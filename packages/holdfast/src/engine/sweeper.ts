@@ -1,5 +1,6 @@
 import { HoldfastError } from '../errors/index.js'
 import type { Place } from '../redis/index.js'
+import { readAgendaName } from './agenda.js'
 import type { Outcome } from './attempt.js'
 import type { Circuit } from './circuit.js'
 import type { Context } from './context.js'
@@ -74,11 +75,11 @@ export class Sweeper {
     const { sequencer, options } = this.#context
     const agendaKey = this.#parts.agendaOf(shard)
     const names = await sequencer.claim(agendaKey, options.claimMax, options.claimMs)
-    if (names.length === 0) return
-    const lanes = names.map((name) => {
-      const at = name.indexOf(':')
-      return this.#parts.laneOf(this.#parts.placeOf(name.slice(0, at), name.slice(at + 1)))
+    const lanes = names.flatMap((name) => {
+      const wallet = readAgendaName(name)
+      return wallet ? [this.#parts.laneOf(this.#parts.placeOf(wallet.tenant, wallet.ref))] : []
     })
+    if (lanes.length === 0) return
     const items = await this.#tend(agendaKey, lanes)
     // What came to light goes into the journal, and then Redis is told so: nobody else may come by for a long time.
     if (items.length === 0) return

@@ -68,6 +68,8 @@ export interface LoadableState {
   /** Postgres's clock, ms. */
   readonly clock: number
   readonly state: WalletState
+  /** Its checkpoint can't be read, so its open holds are not known. */
+  readonly damaged?: boolean
 }
 
 export interface Stretch {
@@ -98,8 +100,8 @@ export interface Audits {
   entries(stretches: readonly Stretch[], most: number): Promise<Entry[][]>
   states(refs: readonly string[]): Promise<LoadableState[]>
   remember(shard: number, wallets: readonly Remembered[]): Promise<void>
-  /** Puts a row back to what its journal leads to, under a raised epoch. False: it is not as it was found any more. */
-  mendRow(ref: string, found: AuditedRow, right: Omit<AuditedRow, 'epoch'>): Promise<boolean>
+  /** Puts a row back to what its journal leads to, under an epoch above that of both. False: it is not as it was found any more. */
+  mendRow(ref: string, found: AuditedRow, right: AuditedRow): Promise<boolean>
   dropCheckpoint(ref: string): Promise<void>
 }
 

@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Entry } from '../machine/index.js'
-import { type Postgres, PostgresError, type Transaction } from '../postgres/index.js'
+import { isOfData, type Postgres, PostgresError, type Transaction } from '../postgres/index.js'
 import { appendValues } from './append-values.js'
 import { bytesArray, textArray } from './array-text.js'
 import {
@@ -211,22 +211,42 @@ export class PostgresJournal implements Journal {
   }
 
   async raise(raises: readonly Raise[]): Promise<(Snapshot | 'locked' | null)[]> {
-    return this.#postgres.transaction(async (tx) => {
-      const answers = new Map<string, Snapshot | 'locked'>()
-      let free = raises
-      if (raises.length > 1) {
-        const there = await tx.query<{ ref: string; free: boolean }>('lockFree', [`{${raises.map(({ ref }) => ref)}}`])
-        for (const row of there) if (!row.free) answers.set(row.ref, 'locked')
-        const mine = new Set(there.flatMap((row) => (row.free ? [row.ref] : [])))
-        free = raises.filter(({ ref }) => mine.has(ref))
-      }
-      const rows =
-        free.length > 0 ? await tx.query<StateRow & { ref: string; holds: boolean }>('raiseEpochs', valuesOf(free)) : []
-      const holds = await openHolds(tx, rows)
-      for (const [n, row] of rows.entries())
-        answers.set(row.ref, { ...snapshot(row, holds[n] ?? []), holds: row.holds })
-      return raises.map(({ ref }) => answers.get(ref) ?? null)
-    })
+    const [first, ...others] = raises
+    if (first && others.length === 0) return this.#withHolds(first.ref, (tx) => this.#raise(tx, raises))
+    try {
+      return await this.#postgres.transaction((tx) => this.#raise(tx, raises))
+    } catch (error) {
+      if (!isOfData(error)) throw error
+      // One of them has something that nobody can read. Each for itself, the others need not wait for that.
+      return raises.map(() => 'locked')
+    }
+  }
+
+  async #raise(tx: Transaction, raises: readonly Raise[]): Promise<(Snapshot | 'locked' | null)[]> {
+    const answers = new Map<string, Snapshot | 'locked'>()
+    let free = raises
+    if (raises.length > 1) {
+      const there = await tx.query<{ ref: string; free: boolean }>('lockFree', [`{${raises.map(({ ref }) => ref)}}`])
+      for (const row of there) if (!row.free) answers.set(row.ref, 'locked')
+      const mine = new Set(there.flatMap((row) => (row.free ? [row.ref] : [])))
+      free = raises.filter(({ ref }) => mine.has(ref))
+    }
+    const rows =
+      free.length > 0 ? await tx.query<StateRow & { ref: string; holds: boolean }>('raiseEpochs', valuesOf(free)) : []
+    const holds = await openHolds(tx, rows)
+    for (const [n, row] of rows.entries()) answers.set(row.ref, { ...snapshot(row, holds[n] ?? []), holds: row.holds })
+    return raises.map(({ ref }) => answers.get(ref) ?? null)
+  }
+
+  /** Work that reads open holds. A checkpoint is only a shortcut: one that can't be read is removed, and the journal read in its place. */
+  async #withHolds<T>(ref: string, work: (tx: Transaction) => Promise<T>): Promise<T> {
+    try {
+      return await this.#postgres.transaction(work)
+    } catch (error) {
+      if (!isOfData(error)) throw error
+    }
+    await this.#postgres.query('dropCheckpoint', [ref])
+    return this.#postgres.transaction(work)
   }
 
   async prove(witnesses: readonly Witness[]): Promise<Standing> {
@@ -238,7 +258,7 @@ export class PostgresJournal implements Journal {
   }
 
   async takeOver(ref: string): Promise<Snapshot | 'memory' | null> {
-    return this.#postgres.transaction(async (tx) => {
+    return this.#withHolds(ref, async (tx) => {
       const [row] = await tx.query<StateRow>('takeOver', [ref])
       if (row) return snapshot(row, (await openHolds(tx, [{ ref, since: row.since }]))[0] ?? [])
       const rows = await tx.query<WalletTableRow>('readWallets', [`{${ref}}`])
@@ -318,7 +338,7 @@ export class PostgresJournal implements Journal {
   }
 
   async checkpoint(ref: string): Promise<void> {
-    await this.#postgres.query('writeCheckpoint', [ref])
+    await this.#withHolds(ref, (tx) => tx.query('writeCheckpoint', [ref]))
   }
 
   async open(request: OpenRequest): Promise<boolean> {

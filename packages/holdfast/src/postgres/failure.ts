@@ -145,3 +145,8 @@ function reasonOf(error: RawError): string {
   // The message of a server can name the user; that of Node and pg (TLS, SASL) is plain and tells more than its code.
   return sqlstateOf(error) === undefined && error.message ? `${error.message} (${error.code})` : error.code
 }
+
+/** Some value was not what it must be: the server is well, and says the same the next time. */
+export function isOfData(error: unknown): boolean {
+  return error instanceof PostgresError && error.outcome === 'data'
+}

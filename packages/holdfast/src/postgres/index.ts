@@ -1,5 +1,5 @@
 export { checkServer, inspectServer, type ServerCheck, type ServerFinding } from './check-server.js'
-export { PostgresError, type PostgresOutcome } from './failure.js'
+export { isOfData, PostgresError, type PostgresOutcome } from './failure.js'
 export { checkMigrated, type MigrateOptions, type Migration, type MigrationReport, migrate } from './migrate.js'
 export {
   type Guard,

@@ -41,8 +41,6 @@ WHERE shard = (
   ORDER BY s.audited_at LIMIT 1 FOR UPDATE SKIP LOCKED
 )
 RETURNING shard`,
-  auditDropCheckpoint: `-- A checkpoint is only a shortcut: without it the journal itself is read.
-DELETE FROM checkpoints WHERE wallet = $1`,
   auditEntries: `-- Stretches of journals, as they stand there: from behind a seq up to another, at most so many of each.
 SELECT k.n::integer AS n, e.*, encode(e.hash, 'hex') AS hash_hex
 FROM unnest($1::uuid[], $2::bigint[], $3::bigint[]) WITH ORDINALITY AS k(wallet, after, upto, n)
@@ -51,10 +49,12 @@ CROSS JOIN LATERAL (
 ) e
 ORDER BY k.n, e.seq`,
   auditMendRow: `-- Puts a wallet's row back to what its journal leads to, under a raised epoch: what was decided on the row as it stood is never accepted.
--- Only if it stands as it was found, and the journal ends where it was found to.
+-- Only if it stands as it was found, and the journal ends where it was found to. $16 is the epoch of its last entry. An epoch that nobody can have
+-- raised is left for one that is far above any that was, because how far they had come is not written down anywhere else.
 UPDATE wallets w
 SET seq = $7, head = $8, at = $9, available = $10, reserved = $11, credit_limit = $12, status = $13::wallet_status, due = $14, since = $15,
-    epoch = greatest(w.epoch + 1, timeline_epoch() + 1), owner = 'postgres'
+    epoch = greatest(timeline_epoch(), CASE WHEN w.epoch < 4503599627370496 THEN w.epoch ELSE $16::bigint + 1000000 END, $16) + 1,
+    owner = 'postgres'
 WHERE w.ref = $1 AND w.epoch = $2 AND w.seq = $3 AND w.head = $4 AND w.available = $5 AND w.reserved = $6
   AND NOT EXISTS (SELECT FROM entries e WHERE e.wallet = $1 AND e.seq > $7)
 RETURNING w.epoch`,
@@ -72,7 +72,7 @@ WITH page AS MATERIALIZED (
 ), compared AS MATERIALIZED (
   SELECT a.wallet, w.tenant, w.currency, w.available + w.reserved AS money, a AS verified, w AS kept,
          (a.head IS NOT NULL AND a.full_at > $5 AND w.seq = a.seq AND w.head = a.head AND w.at = a.at AND w.available = a.available
-          AND w.reserved = a.reserved AND w.credit_limit = a.credit_limit AND w.status = a.status
+          AND w.epoch BETWEEN 0 AND 4503599627370495 AND w.reserved = a.reserved AND w.credit_limit = a.credit_limit AND w.status = a.status
           AND CASE WHEN a.due = 0 THEN w.since = 0 ELSE w.since > 0 AND w.due > 0 AND w.due <= a.due AND a.due > $4 END
           AND CASE WHEN $7 THEN NOT EXISTS (SELECT FROM entries e WHERE e.wallet = a.wallet AND e.seq > a.seq) ELSE true END) IS TRUE AS same
   FROM page a LEFT JOIN wallets w ON w.ref = a.wallet
@@ -199,6 +199,8 @@ SELECT
 UPDATE transfers SET attempt = DEFAULT WHERE attempt = $1 RETURNING attempt`,
   confirm: `-- See the function: one statement for many refusals.
 SELECT current, held, seen, hold_made, hold_expired, epoch FROM confirm($1, $2, $3, $4, $5, $6) ORDER BY n`,
+  dropCheckpoint: `-- A checkpoint is only a shortcut: without it the journal itself is read.
+DELETE FROM checkpoints WHERE wallet = $1`,
   dueWallets: `SELECT replace(ref::text, '-', '') AS ref, tenant FROM wallets WHERE due > 0 AND due <= $1 ORDER BY due LIMIT $2`,
   endTransfers: `-- 0: whoever is at work on it. The transfer is finished or undone, and the journals of its wallets say so.
 DELETE FROM transfers t

@@ -192,10 +192,10 @@ async function compare(
   const hashes = new Set(missing.map(({ hash }) => hash))
   const lost = entries.filter(({ entry }) => hashes.has(entry.hash))
   const journalSeq = row?.seq ?? 0
-  const remembered = entries[0]?.entry.seq ?? core.seq + 1
+  const remembered = entries.filter(({ entry: { seq } }) => seq > journalSeq && seq <= core.acked).length
   // A state from before the last time that this was done was handed out then.
   const past = core.epoch <= settled
-  const forgotten = past ? 0 : Math.max(0, Math.min(core.acked, remembered - 1) - journalSeq)
+  const forgotten = past ? 0 : Math.max(0, core.acked - journalSeq - remembered)
   const acknowledged = lost.filter(({ entry }) => entry.seq <= core.acked).length
   if (acknowledged + forgotten > 0) survey.lostEpoch = Math.max(survey.lostEpoch, core.epoch)
   survey.forgotten += forgotten

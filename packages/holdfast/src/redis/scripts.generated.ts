@@ -91,7 +91,7 @@ return math.max(1, redis.call('PTTL', KEYS[1]))
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: 'a78ea0552476e419d6816a072536f38034c68fd2',
+  sha1: '951400e460f62a16ba887de25e68d390b75b86ab',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -292,16 +292,23 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local function enter(agenda_key, ...)
+local reply = redis.pcall('ZADD', agenda_key, ...)
+if type(reply) == 'table' and reply.err then
+redis.call('DEL', agenda_key)
+redis.call('ZADD', agenda_key, ...)
+end
+end
 local function write_wallet(w, agenda_key, name, wanted)
 if w.due > 0 and w.due < wanted then
 wanted = w.due
 end
 if w.agenda == 0 or wanted < w.agenda then
 w.agenda = wanted
-redis.call('ZADD', agenda_key, digits(wanted), name)
+enter(agenda_key, digits(wanted), name)
 elseif w.clock - w.agenda > OVERLOOKED_MS then
 w.agenda = wanted
-redis.call('ZADD', agenda_key, 'NX', digits(wanted), name)
+enter(agenda_key, 'NX', digits(wanted), name)
 end
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
@@ -950,7 +957,7 @@ return table.concat(reply)
 
 export const walletDistrust: Script = {
   name: 'wallet_distrust',
-  sha1: 'f6e7faaa7dc1775824a82765e5eac03cc48f5407',
+  sha1: 'faa17a0b02bcd6c8d297ecfc3d3fddcbfbce4e10',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -1141,16 +1148,23 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local function enter(agenda_key, ...)
+local reply = redis.pcall('ZADD', agenda_key, ...)
+if type(reply) == 'table' and reply.err then
+redis.call('DEL', agenda_key)
+redis.call('ZADD', agenda_key, ...)
+end
+end
 local function write_wallet(w, agenda_key, name, wanted)
 if w.due > 0 and w.due < wanted then
 wanted = w.due
 end
 if w.agenda == 0 or wanted < w.agenda then
 w.agenda = wanted
-redis.call('ZADD', agenda_key, digits(wanted), name)
+enter(agenda_key, digits(wanted), name)
 elseif w.clock - w.agenda > OVERLOOKED_MS then
 w.agenda = wanted
-redis.call('ZADD', agenda_key, 'NX', digits(wanted), name)
+enter(agenda_key, 'NX', digits(wanted), name)
 end
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
@@ -1171,7 +1185,7 @@ return 1
 
 export const walletInspect: Script = {
   name: 'wallet_inspect',
-  sha1: '5d0f7a9bf789c5abdb44ec8610e5be2cf7121d2a',
+  sha1: '000d22bf2a4a4ee5d07f393e655401b45ecfef6d',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -1372,16 +1386,23 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local function enter(agenda_key, ...)
+local reply = redis.pcall('ZADD', agenda_key, ...)
+if type(reply) == 'table' and reply.err then
+redis.call('DEL', agenda_key)
+redis.call('ZADD', agenda_key, ...)
+end
+end
 local function write_wallet(w, agenda_key, name, wanted)
 if w.due > 0 and w.due < wanted then
 wanted = w.due
 end
 if w.agenda == 0 or wanted < w.agenda then
 w.agenda = wanted
-redis.call('ZADD', agenda_key, digits(wanted), name)
+enter(agenda_key, digits(wanted), name)
 elseif w.clock - w.agenda > OVERLOOKED_MS then
 w.agenda = wanted
-redis.call('ZADD', agenda_key, 'NX', digits(wanted), name)
+enter(agenda_key, 'NX', digits(wanted), name)
 end
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
@@ -1511,7 +1532,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: '2a0ea64a83eed76549e151081d9655eaf41cc017',
+  sha1: 'a590fc524027887ebfa867a5a0c50472078d8a2a',
   keys: { min: 3, variable: false },
   resend: 'never',
   batchMax: null,
@@ -1712,16 +1733,23 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local function enter(agenda_key, ...)
+local reply = redis.pcall('ZADD', agenda_key, ...)
+if type(reply) == 'table' and reply.err then
+redis.call('DEL', agenda_key)
+redis.call('ZADD', agenda_key, ...)
+end
+end
 local function write_wallet(w, agenda_key, name, wanted)
 if w.due > 0 and w.due < wanted then
 wanted = w.due
 end
 if w.agenda == 0 or wanted < w.agenda then
 w.agenda = wanted
-redis.call('ZADD', agenda_key, digits(wanted), name)
+enter(agenda_key, digits(wanted), name)
 elseif w.clock - w.agenda > OVERLOOKED_MS then
 w.agenda = wanted
-redis.call('ZADD', agenda_key, 'NX', digits(wanted), name)
+enter(agenda_key, 'NX', digits(wanted), name)
 end
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
@@ -2278,7 +2306,7 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: 'ddbc35732f612d6ab8de1a431f6a010379eff947',
+  sha1: '3e691a1506855e73821dc6240cd2bab170d427a8',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -2479,16 +2507,23 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local function enter(agenda_key, ...)
+local reply = redis.pcall('ZADD', agenda_key, ...)
+if type(reply) == 'table' and reply.err then
+redis.call('DEL', agenda_key)
+redis.call('ZADD', agenda_key, ...)
+end
+end
 local function write_wallet(w, agenda_key, name, wanted)
 if w.due > 0 and w.due < wanted then
 wanted = w.due
 end
 if w.agenda == 0 or wanted < w.agenda then
 w.agenda = wanted
-redis.call('ZADD', agenda_key, digits(wanted), name)
+enter(agenda_key, digits(wanted), name)
 elseif w.clock - w.agenda > OVERLOOKED_MS then
 w.agenda = wanted
-redis.call('ZADD', agenda_key, 'NX', digits(wanted), name)
+enter(agenda_key, 'NX', digits(wanted), name)
 end
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
@@ -2626,7 +2661,7 @@ return reply
 
 export const walletRecall: Script = {
   name: 'wallet_recall',
-  sha1: '4b853b666bfa2afa7bd53322c5113a135ac1a449',
+  sha1: '92b1ac07c45b47cfe772011e5414039ad1644d40',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -2817,16 +2852,23 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local function enter(agenda_key, ...)
+local reply = redis.pcall('ZADD', agenda_key, ...)
+if type(reply) == 'table' and reply.err then
+redis.call('DEL', agenda_key)
+redis.call('ZADD', agenda_key, ...)
+end
+end
 local function write_wallet(w, agenda_key, name, wanted)
 if w.due > 0 and w.due < wanted then
 wanted = w.due
 end
 if w.agenda == 0 or wanted < w.agenda then
 w.agenda = wanted
-redis.call('ZADD', agenda_key, digits(wanted), name)
+enter(agenda_key, digits(wanted), name)
 elseif w.clock - w.agenda > OVERLOOKED_MS then
 w.agenda = wanted
-redis.call('ZADD', agenda_key, 'NX', digits(wanted), name)
+enter(agenda_key, 'NX', digits(wanted), name)
 end
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
@@ -2945,7 +2987,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: '460dfc15e3491eb673d400516540f9ba3d7eb7e4',
+  sha1: '981b5bf6d78741094d1705f7032fa3ff12e4faaa',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -3146,16 +3188,23 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local function enter(agenda_key, ...)
+local reply = redis.pcall('ZADD', agenda_key, ...)
+if type(reply) == 'table' and reply.err then
+redis.call('DEL', agenda_key)
+redis.call('ZADD', agenda_key, ...)
+end
+end
 local function write_wallet(w, agenda_key, name, wanted)
 if w.due > 0 and w.due < wanted then
 wanted = w.due
 end
 if w.agenda == 0 or wanted < w.agenda then
 w.agenda = wanted
-redis.call('ZADD', agenda_key, digits(wanted), name)
+enter(agenda_key, digits(wanted), name)
 elseif w.clock - w.agenda > OVERLOOKED_MS then
 w.agenda = wanted
-redis.call('ZADD', agenda_key, 'NX', digits(wanted), name)
+enter(agenda_key, 'NX', digits(wanted), name)
 end
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
@@ -3674,7 +3723,7 @@ return reply
 
 export const witnessShare: Script = {
   name: 'witness_share',
-  sha1: '52436899850578eff8fcad967a4c6c5e997599f4',
+  sha1: 'b8cce77c7015d24d852f3f53a2177b7a37912941',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -3691,12 +3740,18 @@ local time = redis.call('TIME')
 return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end
 local clock = server_clock()
-local function number_of(note)
-return tonumber(string.match(note, '^%d+ (%d+) '))
+local function read_note(note)
+local noted, number, witness = string.match(note, '^(%d+) (%d+) (.*)$')
+return tonumber(noted), tonumber(number), witness
+end
+local before = redis.pcall('HGET', KEYS[1], ARGV[1])
+if type(before) == 'table' then
+redis.call('DEL', KEYS[1])
+before = false
 end
 if ARGV[3] ~= '' then
-local before = redis.call('HGET', KEYS[1], ARGV[1])
-if not before or number_of(before) < tonumber(ARGV[2]) then
+local _, number = read_note(before or '')
+if not number or number < tonumber(ARGV[2]) then
 redis.call('HSET', KEYS[1], ARGV[1], string.format('%.0f %s %s', clock, ARGV[2], ARGV[3]))
 end
 end
@@ -3704,11 +3759,15 @@ local all = redis.call('HGETALL', KEYS[1])
 local oldest, oldest_clock
 local witnesses = {}
 for i = 1, #all, 2 do
-local noted, witness = string.match(all[i + 1], '^(%d+) %d+ (.*)$')
-if not oldest or tonumber(noted) < oldest_clock then
-oldest, oldest_clock = all[i], tonumber(noted)
+local noted, _, witness = read_note(all[i + 1])
+if not noted then
+redis.call('HDEL', KEYS[1], all[i])
+else
+if not oldest or noted < oldest_clock then
+oldest, oldest_clock = all[i], noted
 end
 witnesses[#witnesses + 1] = witness
+end
 end
 if #witnesses > tonumber(ARGV[4]) then
 redis.call('HDEL', KEYS[1], oldest)

@@ -202,6 +202,11 @@ describe('a row of a wallet that', () => {
     ['has another limit', 'credit_limit = 1000', ['row_differs creditLimit: 0 → 1000']],
     ['is frozen by nobody', "status = 'frozen'", ['row_differs status: active → frozen']],
     ['has another head', "head = '\\x00'", [expect.stringMatching(/^row_differs head: [0-9a-f]{40} → 00$/)]],
+    [
+      'has an epoch that nobody can have raised',
+      'epoch = 9000000000000000000',
+      [expect.stringMatching(/^row_differs epoch: \d+ → 9000000000000000000$/)],
+    ],
     ['forgets its holds', 'since = 0', ['row_differs since: 6 → 0']],
     ['begins with them before its beginning', 'since = -1', ['row_differs since: 6 → -1']],
     ['never lets them expire', 'due = 0', [expect.stringMatching(/^row_differs due: \d+ → 0$/)]],

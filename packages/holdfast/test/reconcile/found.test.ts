@@ -52,6 +52,16 @@ async function loseThree(hf: Holdfast): Promise<() => Promise<void>> {
   return () => dump.load()
 }
 
+async function query(sql: string, values: unknown[]): Promise<pg.QueryResult> {
+  const client = new pg.Client(postgres)
+  await client.connect()
+  try {
+    return await client.query(sql, values)
+  } finally {
+    await client.end()
+  }
+}
+
 const witnessesKey = async (): Promise<string> => (await raw.keys('hf:*:witnesses:*'))[0] ?? 'none yet'
 
 const isStopped = (hf: Holdfast) => () => hf.health().stopped !== null
@@ -127,6 +137,16 @@ describe('that it was put back is found', () => {
     ])
   })
 
+  it('by one that starts afterwards, whatever else somebody has written beside what is known', async () => {
+    const hf = await connect()
+    const lose = await loseThree(hf)
+    await raw.hset(await witnessesKey(), 'nobody', 'something', 'nothing', '')
+    await close(hf)
+    await lose()
+    const later = await connect()
+    expect(later.health().stopped).toMatch(/was acknowledged and is missing/)
+  })
+
   it('through a pool that was brought', async () => {
     const pool = new pg.Pool({ connectionString: postgres })
     const hf = await connect({ postgres: pool })
@@ -194,6 +214,32 @@ describe('reconciling', () => {
     })
     expect(lost).toHaveLength(3)
     expect(await hf.wallet('w').debit(1, { key: 'a' })).toMatchObject({ available: 99 })
+  })
+
+  it('hands out all that can be read of wallets that somebody has damaged, and goes past the others', async () => {
+    const hf = await connect()
+    for (const id of ['sound', 'without numbers']) {
+      await hf.wallet(id).open({ currency: 'usd' })
+      await hf.wallet(id).credit(100, { key: 'in' })
+    }
+    const lose = await loseThree(hf)
+    const keyOf = async (id: string) => {
+      const { rows } = await query('SELECT ref FROM holdfast.wallets WHERE id = $1', [id])
+      return (await raw.keys(`hf:*:wallet:*:${rows[0].ref.replaceAll('-', '')}`))[0] as string
+    }
+    // Its second lost entry; and of another wallet every number.
+    await raw.hset(await keyOf('w'), 'e:3', 'damaged')
+    const core = (await raw.hgetBuffer(await keyOf('without numbers'), 'core')) as Buffer
+    await raw.hset(await keyOf('without numbers'), 'core', core.fill(255, 3, 3 + 14 * 8))
+    await lose()
+    await until(isStopped(hf))
+    const lost: LostEntry[] = []
+    const report = await hf.reconcile({ onEntry: (entry) => void lost.push(entry) })
+    expect(report).toMatchObject({ done: true, walletsAhead: 1, entries: 2, forgotten: 1 })
+    expect(lost.map(({ key }) => key)).toEqual(['lost 0', 'lost 2'])
+    for (const id of ['w', 'sound', 'without numbers']) {
+      expect(await hf.wallet(id).debit(1, { key: 'after' })).toMatchObject({ available: 99 })
+    }
   })
 
   it('twice at once, under callers who do not stop asking, is as good as once', async () => {
