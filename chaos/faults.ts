@@ -57,13 +57,18 @@ export async function evictKeys(trial: Trial): Promise<number> {
   return evicted
 }
 
-/** Saved, gone on, crashed, restarted from what was saved. */
+/** Saved, gone on, crashed, restarted from what was saved: back before anybody was promoted in its place, most often. */
 export async function restoreOldSnapshot(trial: Trial): Promise<void> {
-  const [server] = (await trial.place.masters()) as [RedisNode]
+  const { place } = trial
+  const server = await busiest(await place.masters())
   await onNode(server, (redis) => redis.save())
   await trial.underLoad()
   await server.kill()
   await server.restart()
+  await until('somebody decides in its place', async () => {
+    const roles = await Promise.all((await place.masters()).map(replication))
+    return roles.length > 0 && roles.every((role) => role.includes('role:master'))
+  })
 }
 
 /** Demoted to follow a server that is behind, and promoted again: the same process, the same connections, an older state. */
@@ -86,6 +91,12 @@ export async function demoteAndPromote(trial: Trial): Promise<void> {
   }
 }
 
+/** The one that has most to lose. */
+async function busiest(nodes: readonly RedisNode[]): Promise<RedisNode> {
+  const keys = await Promise.all(nodes.map((node) => onNode(node, (redis) => redis.dbsize())))
+  return nodes[keys.indexOf(Math.max(...keys))] as RedisNode
+}
+
 /**
  * Replicas hear nothing for a while: stopped, and their links closed, or what waits in a socket would reach them after all. Then the
  * master dies, and one of them is promoted. @returns by how many bytes of changes it was behind
@@ -93,7 +104,7 @@ export async function demoteAndPromote(trial: Trial): Promise<void> {
 export async function failOverToLaggingReplica(trial: Trial): Promise<number> {
   const { place } = trial
   const before = await place.masters()
-  const master = trial.chance.pick(before)
+  const master = await busiest(before)
   const replicas = await replicasOf(trial, master)
   for (const replica of replicas) replica.pause()
   await onNode(master, (redis) => redis.call('CLIENT', 'KILL', 'TYPE', 'replica'))
@@ -114,6 +125,23 @@ export async function failOverToLaggingReplica(trial: Trial): Promise<number> {
     await onNode(master, (redis) => redis.replicaof('127.0.0.1', (promoted as RedisNode).port))
   await until('the old master follows', () => isLinked(master))
   return lag
+}
+
+/** A replica takes over in good order: the old master lives, and so do the connections to it. */
+export async function handOver(trial: Trial): Promise<void> {
+  const { place } = trial
+  const before = await place.masters()
+  // Sentinels may still be busy with the last time.
+  await until('it is handed over', async () => {
+    await place.promote()
+    return true
+  })
+  await until('another one is master', async () => (await place.masters()).some((node) => !before.includes(node)))
+  await until('the old master follows', async () => {
+    const masters = await place.masters()
+    const old = before.filter((node) => !masters.includes(node))
+    return (await Promise.all(old.map(isLinked))).every(Boolean)
+  })
 }
 
 async function offset(node: RedisNode, name: string): Promise<number> {
@@ -202,12 +230,13 @@ export const FAULTS: readonly Fault[] = [
   },
   { name: 'Postgres crashed, 3 s', topologies: TOPOLOGIES, inflict: (trial) => crashPostgres(trial, 3_000) },
   { name: 'Redis stopped, 4 s', topologies: TOPOLOGIES, inflict: (trial) => stopRedis(trial, 4_000) },
-  { name: 'old snapshot put back', topologies: ['single'], inflict: restoreOldSnapshot },
+  { name: 'old snapshot put back', topologies: TOPOLOGIES, inflict: restoreOldSnapshot },
   { name: 'demoted, and promoted with an older state', topologies: ['single'], inflict: demoteAndPromote },
   {
     name: 'failover to a replica that lags',
     topologies: ['sentinel', 'cluster'],
     inflict: async (trial) => void (await failOverToLaggingReplica(trial)),
   },
+  { name: 'a replica takes over from a living master', topologies: ['sentinel', 'cluster'], inflict: handOver },
   { name: 'slots moved', topologies: ['cluster'], inflict: async (trial) => void (await moveSomeSlots(trial)) },
 ]

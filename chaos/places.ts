@@ -39,6 +39,8 @@ interface Group {
   direct(): ConnectOptions['redis']
   /** Nodes that decide now. */
   masters(): Promise<RedisNode[]>
+  /** Has a replica take over while its master lives. */
+  promote?(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -72,6 +74,10 @@ async function sentinel(): Promise<Group> {
       const port = await group.masterPort()
       return nodes.filter((node) => node.port === port)
     },
+    async promote() {
+      const [sentinel] = group.sentinelNodes as [RedisNode]
+      await onNode(sentinel, (redis) => redis.call('SENTINEL', 'FAILOVER', name))
+    },
     stop: () => group.stop(),
   }
 }
@@ -89,6 +95,11 @@ async function cluster(): Promise<Group> {
     async masters() {
       const found = await Promise.all([0, 6_000, 12_000].map((slot) => group.masterOfSlot(slot)))
       return [...new Set(found)]
+    },
+    async promote() {
+      const replicas = await Promise.all(nodes.map((node) => onNode(node, (redis) => redis.role())))
+      const at = replicas.findIndex(([role]) => role === 'slave')
+      await onNode(nodes[at] as RedisNode, (redis) => redis.cluster('FAILOVER'))
     },
     stop: () => group.stop(),
   }
@@ -123,6 +134,10 @@ export class Place {
 
   masters(): Promise<RedisNode[]> {
     return this.#group.masters()
+  }
+
+  async promote(): Promise<void> {
+    await this.#group.promote?.()
   }
 
   /** Past all proxies. */

@@ -4,6 +4,9 @@ import { boundsOf, compareHolds, compareRow } from './laws.js'
 import { Reading, readAll } from './reading.js'
 import type { Run } from './run.js'
 
+/** At a suspect: the first may have begun where it was verified before. */
+const LOOKS = 4
+
 /** A wallet after its journal was read: what is wrong with it. */
 interface Judged {
   readonly reading: Reading
@@ -142,15 +145,30 @@ export class JournalAudit {
       })
   }
 
-  /** What looks wrong is read again from the beginning, beside rows of that moment: what was remembered may be what is wrong. */
+  /**
+   * What looks wrong is read again from the beginning, beside rows of that moment: what was remembered may be what is wrong. Two such looks
+   * must agree. A database that is put back while one is under way shows rows of one life and entries of another.
+   */
   async #confirm(all: readonly Judged[]): Promise<Judged[]> {
-    const suspects = all.filter(({ differences }) => differences.length > 0)
-    if (suspects.length === 0) return [...all]
-    const { confirmAfterMs, confirmLateAfterMs } = this.#run.limits
-    const late = suspects.some(({ differences }) => differences.every(isLate))
-    await this.#run.pause(late ? confirmLateAfterMs : confirmAfterMs)
-    const again = await this.#again(suspects.map(({ reading }) => reading.wallet.ref))
-    return [...all.filter(({ differences }) => differences.length === 0), ...again]
+    const settled = all.filter(({ differences }) => differences.length === 0)
+    let suspects = all.filter(({ differences }) => differences.length > 0)
+    for (let look = 1; look < LOOKS && suspects.length > 0; look += 1) {
+      const { confirmAfterMs, confirmLateAfterMs } = this.#run.limits
+      const late = suspects.some(({ differences }) => differences.every(isLate))
+      await this.#run.pause(late ? confirmLateAfterMs : confirmAfterMs)
+      const before = new Map(suspects.map((suspect) => [suspect.reading.wallet.ref, suspect]))
+      const again = await this.#again([...before.keys()])
+      suspects = []
+      for (const judged of again) {
+        const { reading, differences } = judged
+        const agreed = agreement(before.get(reading.wallet.ref), differences)
+        if (differences.length === 0) settled.push(judged)
+        else if (agreed.length > 0) settled.push({ reading, differences: agreed })
+        else suspects.push(judged)
+      }
+    }
+    this.#run.tally.unsettled += suspects.length
+    return settled
   }
 
   /**
@@ -158,7 +176,7 @@ export class JournalAudit {
    * has is measured by that, and put back to it: so it has to be known first.
    */
   async verify(ref: string): Promise<boolean> {
-    const judged = await this.#again([ref])
+    const judged = await this.#confirm(await this.#again([ref]))
     // In the books it stands already.
     for (const one of judged) await this.#settle(one, () => {})
     return !this.#run.tainted.has(ref)
@@ -204,6 +222,16 @@ function compareLoadable(state: Verified, loadable: LoadableState | undefined): 
   if (loadable.damaged) return [DAMAGED_CHECKPOINT]
   const causes = { missing: 'holds_differ', unknown: 'holds_differ', differs: 'holds_differ' } as const
   return compareHolds(state.holds, loadable.state.holds, causes)
+}
+
+/** The same thing wrong with the same number, in two looks at the whole journal. */
+function agreement(before: Judged | undefined, differences: readonly Difference[]): Difference[] {
+  if (!before?.reading.full) return []
+  return differences.filter(({ cause, field, hold, seq }) =>
+    before.differences.some(
+      (one) => one.cause === cause && one.field === field && one.hold === hold && one.seq === seq,
+    ),
+  )
 }
 
 /** Only a matter of time, where the others are a matter of what stands there. */
