@@ -15,15 +15,18 @@ let received: { at: number; headers: IncomingHttpHeaders; body: string }[]
 /** What the address answers, one status after the other; the last one for good. 0: nothing at all. */
 let answers: number[]
 let outcomes: string[]
+let logged: Record<string, unknown>[]
 let webhook: FindingsWebhook
 
 const telemetry = {
   count: (_metric: string, labels: Record<string, string>) => void outcomes.push(labels.outcome as string),
+  log: (_level: string, event: string, facts: object) => void logged.push({ event, ...facts }),
 } as unknown as ServerTelemetry
 
 beforeEach(async () => {
   received = []
   outcomes = []
+  logged = []
   answers = [204]
   server = createServer(async (request, response) => {
     const chunks: Buffer[] = []
@@ -116,6 +119,51 @@ it('tells of what stays once, and of what was repaired each time', async () => {
   expect(received.map(({ body }) => JSON.parse(body).findings.length)).toEqual([2, 1])
 })
 
+it('tells again of what stays when nobody could be told', async () => {
+  answers = [500]
+  webhook.push(report(finding('a')))
+  await until(() => outcomes.length === 1)
+  answers = [204]
+  webhook.push(report(finding('a')))
+  await until(() => outcomes.length === 2)
+  webhook.push(report(finding('a'), finding('b')))
+  await until(() => outcomes.length === 3)
+  expect(outcomes).toEqual(['failed', 'delivered', 'delivered'])
+  expect(JSON.parse(received.at(-1)?.body as string).findings).toEqual([finding('b')])
+})
+
+it('says why nobody could be told', async () => {
+  answers = [503]
+  webhook.push(report(finding('a')))
+  await until(() => outcomes.length === 1)
+  const closed = createServer().listen(0, '127.0.0.1')
+  await once(closed, 'listening')
+  const { port } = closed.address() as AddressInfo
+  await new Promise((resolve) => closed.close(resolve))
+  const gone = make({ url: `http://127.0.0.1:${port}/`, triesMax: 1 })
+  gone.push(report(finding('a')))
+  await until(() => outcomes.length === 2)
+  answers = [0]
+  const silent = make({ triesMax: 1, timeoutMs: 50 })
+  silent.push(report(finding('a')))
+  await until(() => outcomes.length === 3)
+  expect(logged).toMatchObject([
+    { event: 'webhook_failed', tries: 4, reason: 'status 503' },
+    { event: 'webhook_failed', tries: 1, reason: 'ECONNREFUSED' },
+    { event: 'webhook_failed', tries: 1, reason: 'no answer in time' },
+  ])
+})
+
+it('gives the name and the password of its address, and says neither', async () => {
+  const named = make({ url: url.replace('//', '//hold%40fast:p%3Ass@') })
+  named.push(report(finding('a')))
+  await until(() => outcomes.length === 1)
+  expect(outcomes).toEqual(['delivered'])
+  const [{ headers, body }] = received as [(typeof received)[0]]
+  expect(headers.authorization).toBe(`Basic ${Buffer.from('hold@fast:p:ss').toString('base64')}`)
+  expect(body).not.toContain('p:ss')
+})
+
 it('cuts what is much into messages, and lets no more wait than it can', async () => {
   answers = [0]
   webhook.push(report(...Array.from({ length: 10_250 }, (_, n) => finding(`${n}`))))
@@ -138,4 +186,7 @@ it('ends at once when the server stops, in the middle of whatever it does', asyn
   await until(() => received.length === 2)
   await waiting.close()
   expect(performance.now() - from).toBeLessThan(2_000)
+  // Given up, not tried to the end.
+  expect(outcomes).toEqual(['dropped', 'dropped'])
+  expect(logged).toEqual([])
 })

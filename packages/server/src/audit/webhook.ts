@@ -26,11 +26,15 @@ export interface WebhookSettings {
 interface Message {
   id: string
   body: string
+  /** What it tells of: told again with the next audit, if this message never arrives. */
+  names: readonly string[]
 }
 
 /** Tells an address of findings: signed, one message at a time, and again when it does not answer with a yes. */
 export class FindingsWebhook {
   readonly #settings: Required<WebhookSettings>
+  readonly #url: URL
+  readonly #headers: Readonly<Record<string, string>>
   readonly #waiting: Message[] = []
   readonly #told = new Map<string, number>()
   readonly #stop = new AbortController()
@@ -38,6 +42,17 @@ export class FindingsWebhook {
 
   constructor(settings: WebhookSettings) {
     this.#settings = { triesMax: 8, backoffMs: 1_000, backoffMaxMs: 60_000, timeoutMs: 10_000, ...settings }
+    this.#url = new URL(settings.url)
+    const { username, password } = this.#url
+    // `fetch` takes no address with a name and a password in it.
+    Object.assign(this.#url, { username: '', password: '' })
+    const credentials = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString(
+      'base64',
+    )
+    this.#headers = {
+      'content-type': 'application/json',
+      ...((username || password) && { authorization: `Basic ${credentials}` }),
+    }
   }
 
   /** Never throws and never waits. */
@@ -57,10 +72,9 @@ export class FindingsWebhook {
   }
 
   #isNews(finding: Finding): boolean {
-    const { cause, ref, tenant, field, seq, action } = finding
-    const name = [cause, tenant, ref, field, seq, action].join(' ')
+    const name = nameOf(finding)
     const now = Date.now()
-    if (action !== 'repaired' && now - (this.#told.get(name) ?? 0) < REPEAT_MS) return false
+    if (finding.action !== 'repaired' && now - (this.#told.get(name) ?? 0) < REPEAT_MS) return false
     this.#told.delete(name)
     this.#told.set(name, now)
     for (const oldest of this.#told.keys()) {
@@ -71,19 +85,23 @@ export class FindingsWebhook {
   }
 
   #add(findings: readonly Finding[]): void {
-    if (this.#waiting.length >= WAITING_MAX) {
-      this.#settings.telemetry.count('webhook_deliveries_total', { outcome: 'dropped' })
-      return
-    }
+    const names = findings.map(nameOf)
+    if (this.#waiting.length >= WAITING_MAX) return this.#end(names, 'dropped')
     const id = randomUUID()
     const body = JSON.stringify({ id, event: 'audit.findings', at: new Date().toISOString(), findings })
-    this.#waiting.push({ id, body })
+    this.#waiting.push({ id, body, names })
+  }
+
+  /** What nobody was told of is news for as long as it stays. */
+  #end(names: readonly string[], outcome: 'delivered' | 'failed' | 'dropped'): void {
+    this.#settings.telemetry.count('webhook_deliveries_total', { outcome })
+    if (outcome !== 'delivered') for (const name of names) this.#told.delete(name)
   }
 
   async #deliverAll(): Promise<void> {
     for (let next = this.#waiting.shift(); next && !this.#stop.signal.aborted; next = this.#waiting.shift()) {
-      const outcome = (await this.#deliver(next)) ? 'delivered' : 'failed'
-      this.#settings.telemetry.count('webhook_deliveries_total', { outcome })
+      const delivered = await this.#deliver(next)
+      this.#end(next.names, delivered ? 'delivered' : this.#stop.signal.aborted ? 'dropped' : 'failed')
     }
   }
 
@@ -95,27 +113,28 @@ export class FindingsWebhook {
         // Some of it is chance: those who were turned away together must not come back together.
         await this.#sleep((0.5 + Math.random() / 2) * Math.min(backoffMaxMs, backoffMs * 2 ** (attempt - 2)))
       }
-      reason = await this.#send(id, body).catch((error: Error) => error.name)
+      reason = await this.#send(id, body).catch(reasonOf)
       if (reason === '') return true
     }
+    if (this.#stop.signal.aborted) return false
     telemetry.log?.('error', 'webhook_failed', { id, tries: triesMax, reason })
     return false
   }
 
   /** Empty: it was taken. Otherwise why not. */
   async #send(id: string, body: string): Promise<string> {
-    const { url, secret, timeoutMs } = this.#settings
+    const { secret, timeoutMs } = this.#settings
     const timeout = new AbortController()
     const end = (): void => timeout.abort()
     const timer = setTimeout(end, timeoutMs)
     this.#stop.signal.addEventListener('abort', end, { once: true })
     try {
-      const response = await fetch(url, {
+      const response = await fetch(this.#url, {
         method: 'POST',
         // Elsewhere is not where the operator wanted it told.
         redirect: 'error',
         headers: {
-          'content-type': 'application/json',
+          ...this.#headers,
           'holdfast-delivery': id,
           [SIGNATURE_HEADER]: signatureOf(secret, Math.floor(Date.now() / 1_000), body),
         },
@@ -147,6 +166,15 @@ export class FindingsWebhook {
     this.#stop.abort()
     await this.#working
   }
+}
+
+const nameOf = ({ cause, ref, tenant, field, seq, action }: Finding): string =>
+  [cause, tenant, ref, field, seq, action].join(' ')
+
+/** `fetch` itself only says that it failed. */
+function reasonOf(error: Error & { cause?: { code?: string; message?: string } }): string {
+  if (error.name === 'AbortError') return 'no answer in time'
+  return error.cause?.code ?? error.cause?.message ?? error.name
 }
 
 /** `t=<seconds since 1970>,v1=<HMAC-SHA256 of "<t>.<body>" in hexadecimal>` */

@@ -9,6 +9,6 @@ export const HTTP_METRICS = {
   webhook_deliveries_total: {
     type: 'counter',
     labels: ['outcome'],
-    help: 'What was to be told by webhook: delivered, failed (after all tries), dropped (too much was waiting)',
+    help: 'What was to be told by webhook: delivered, failed (after all tries), dropped (too much was waiting, or the server stopped)',
   },
 } as const
