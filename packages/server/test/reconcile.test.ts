@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Holdfast } from 'holdfast'
 import pg from 'pg'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { freshDatabase, freshRedis } from '../../../test/servers.js'
 import { holdfast, run } from './support/holdfast.js'
 
@@ -23,15 +23,23 @@ async function inDatabase(sql: string): Promise<void> {
   await client.end()
 }
 
-/** Two debits that callers were told of, and that Postgres has no more. */
-async function loseTwo(): Promise<void> {
+/** Two debits of each wallet that callers were told of, and that Postgres has no more. */
+async function loseTwo(ids: readonly string[] = ['user_42']): Promise<void> {
   const hf = await Holdfast.connect({ redis: env.REDIS_URL, postgres: env.DATABASE_URL })
-  const wallet = hf.wallet('user_42')
-  await wallet.open({ currency: 'usd' })
-  await wallet.credit(1_000, { key: 'in' })
+  const wallets = ids.map((id) => hf.wallet(id))
+  await Promise.all(
+    wallets.map(async (wallet) => {
+      await wallet.open({ currency: 'usd' })
+      await wallet.credit(1_000, { key: 'in' })
+    }),
+  )
   await inDatabase('CREATE TABLE kept AS SELECT * FROM holdfast.wallets')
-  await wallet.debit(300, { key: 'order-1' })
-  await wallet.debit(200, { key: 'order-2' })
+  await Promise.all(
+    wallets.map(async (wallet) => {
+      await wallet.debit(300, { key: 'order-1' })
+      await wallet.debit(200, { key: 'order-2' })
+    }),
+  )
   await hf.close()
   await inDatabase(`BEGIN; SET LOCAL session_replication_role = replica;
     DELETE FROM holdfast.entries WHERE seq > 1; DELETE FROM holdfast.wallets; INSERT INTO holdfast.wallets SELECT * FROM kept; COMMIT`)
@@ -75,6 +83,30 @@ describe('holdfast reconcile', () => {
     ])
     expect(await run(['reconcile', '--yes'], { env, cwd: folder })).toMatchObject({ code: 0 })
     expect(readdirSync(folder)).toHaveLength(1)
+  })
+
+  it('keeps all that is lost in files, killed in the middle and run in two shells at once', async () => {
+    const ids = Array.from({ length: 150 }, (_, n) => `user_${n}`)
+    await loseTwo(ids)
+    const started = await holdfast(['reconcile', '--yes', '--export', 'killed.jsonl'], { env, cwd: folder })
+    await vi.waitFor(() => expect(readdirSync(folder)).toEqual(['killed.jsonl']), { timeout: 20_000, interval: 2 })
+    started.signal('SIGKILL')
+    await started.ended
+    const shells = ['one.jsonl', 'two.jsonl'].map((file) =>
+      run(['reconcile', '--yes', '--export', file], { env, cwd: folder }),
+    )
+    for (const { code, stderr } of await Promise.all(shells)) expect([code, stderr]).toEqual([0, ''])
+    // Whoever lets things go on has handed out everything before.
+    const lost = new Set(ids.flatMap((id) => [`${id} order-1`, `${id} order-2`]))
+    const exported = readdirSync(folder).map((file) => {
+      const lines = readFileSync(join(folder, file), 'utf8').split('\n').slice(0, -1)
+      return new Set(lines.map((line) => JSON.parse(line)).map(({ wallet, key }) => `${wallet} ${key}`))
+    })
+    expect(exported.some((entries) => [...lost].every((entry) => entries.has(entry)))).toBe(true)
+    const hf = await Holdfast.connect({ redis: env.REDIS_URL, postgres: env.DATABASE_URL })
+    const again = await Promise.all(ids.map((id) => hf.wallet(id).debit(300, { key: 'order-1' })))
+    for (const receipt of again) expect(receipt).toMatchObject({ replayed: false, available: 700 })
+    await hf.close()
   })
 
   it('does not write over a file, and leaves all as it was then', async () => {

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { freshDatabase, freshRedis, sharedCluster } from '../../../../test/servers.js'
 import { type ConnectOptions, Holdfast, type LostEntry, type Wallet } from '../../src/index.js'
 import { refusal, until } from '../api/support/paths.js'
+import { startProxy } from '../redis/support/proxy.js'
 import { Dump } from './support/dump.js'
 
 /** Who finds out that Postgres lacks something, and by what. */
@@ -270,6 +271,30 @@ describe('reconciling', () => {
     await Promise.all(callers)
     expect([...answers.keys()].filter((answer) => !['yes', 'reconcile_required'].includes(answer))).toEqual([])
     expect(await hf.wallet('w').get()).toMatchObject({ available: 100 + (answers.get('yes') as number) })
+  })
+
+  it('what a process held on to all the while never gets in, and its caller hears the truth', async () => {
+    const { port } = new URL(postgres)
+    const proxy = await startProxy(Number(port))
+    const url = Object.assign(new URL(postgres), { port: String(proxy.port) }).href
+    const [hf, paused] = [await connect(), await connect({ postgres: url, timeout: 20_000 })]
+    const lose = await loseThree(hf)
+    // Decided in Redis, and on its way to Postgres when it stops.
+    const isHeld = proxy.holdAt('holdfast_append')
+    const held = paused.wallet('w').debit(7, { key: 'held' })
+    await isHeld
+    await lose()
+    await until(isStopped(hf))
+    const lost: LostEntry[] = []
+    await hf.reconcile({ onEntry: (entry) => void lost.push(entry) })
+    expect(lost.at(-1)).toMatchObject({ key: 'held', acknowledged: 'perhaps' })
+    expect(await hf.wallet('w').debit(1, { key: 'after' })).toMatchObject({ available: 99, entry: { seq: 2 } })
+    proxy.behave()
+    // It starts anew, from what Postgres has.
+    expect(await held).toMatchObject({ available: 92, replayed: false, entry: { seq: 3 } })
+    expect((await hf.wallet('w').entries()).map(({ key }) => key)).toEqual(['in', 'after', 'held'])
+    await close(paused)
+    await proxy.close()
   })
 
   it('goes through all masters of a Cluster, and leaves wallets of other databases on it alone', async () => {
