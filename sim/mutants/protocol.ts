@@ -218,8 +218,8 @@ export const PROTOCOL: readonly Mutant[] = [
     patches: [
       {
         file: LUA,
-        find: 'local now = math.max(math.min(clock, caller_clock + ahead_max), w.clock)',
-        replace: 'local now = math.min(clock, caller_clock + ahead_max)',
+        find: 'return math.max(math.min(clock, caller_clock + ahead_max), w.clock)',
+        replace: 'return math.min(clock, caller_clock + ahead_max)',
       },
     ],
     within: 50,
