@@ -141,7 +141,7 @@ export interface Journal {
   confirm(refusals: readonly Refusal[]): Promise<Confirmation[]>
   /**
    * Raises the epochs of wallets, each named once, for states that are to be installed in Redis: all or none. Null: there is no such wallet.
-   * `locked`: somebody else is at it, and several wait for nobody; one alone waits.
+   * `locked`: somebody else is at it, or something of one of them can't be read, and several wait for nobody; one alone waits.
    */
   raise(raises: readonly Raise[]): Promise<(Snapshot | 'locked' | null)[]>
   /** The Postgres path takes the wallet over, or joins others who did. `memory`: Redis may know more, so nobody may. */

@@ -42,7 +42,7 @@ describe('a checkpoint that is', () => {
     ['a list of something else', '[1]'],
     ['a list of holds without numbers', '[{"hold":"h","amount":"many"}]'],
   ])('%s is found and removed, beside wallets that are audited all the same', async (_, holds) => {
-    await sql(`INSERT INTO checkpoints SELECT ref, seq, '${holds}' FROM wallets WHERE ref = $1`)
+    await sql(`INSERT INTO checkpoints SELECT ref, seq, '${holds}', 1 FROM wallets WHERE ref = $1`)
     await tamper(on, 'beside it', 'available', 1)
     const seen = (await hf.audit({ repair: false })).findings.map(told).sort()
     expect(seen).toEqual(['holds_differ checkpoint reported', 'hot_state_differs available reported'])
@@ -53,7 +53,7 @@ describe('a checkpoint that is', () => {
   })
 
   it('no list does not keep its wallet from being loaded, nor others from being served', async () => {
-    await sql(`INSERT INTO checkpoints SELECT ref, seq, '{}' FROM wallets WHERE ref = $1`)
+    await sql(`INSERT INTO checkpoints SELECT ref, seq, '{}', 1 FROM wallets WHERE ref = $1`)
     await on.redis.flushdb()
     const [settled] = await Promise.all([
       hf.wallet('damaged').holdRef('h').settle(10, { key: 'end' }),
@@ -77,7 +77,7 @@ describe('Redis is not put right by', () => {
   })
 
   it('a checkpoint of other holds: that is what is wrong', async () => {
-    await sql(`INSERT INTO checkpoints SELECT ref, seq, '[]' FROM wallets WHERE ref = $1`)
+    await sql(`INSERT INTO checkpoints SELECT ref, seq, '[]', 1 FROM wallets WHERE ref = $1`)
     const key = await keyOf(on, 'damaged')
     const before = await on.redis.hgetallBuffer(key)
     expect((await hf.audit()).findings.map(told)).toEqual(['holds_differ left repaired'])

@@ -278,6 +278,9 @@ describe('reconciling', () => {
     const proxy = await startProxy(Number(port))
     const url = Object.assign(new URL(postgres), { port: String(proxy.port) }).href
     const [hf, paused] = [await connect(), await connect({ postgres: url, timeout: 20_000 })]
+    // It knows the Redis that decides, so that the first call for another wallet is decided at once.
+    await paused.wallet('other').open({ currency: 'usd' })
+    await paused.wallet('other').credit(1, { key: 'in' })
     const lose = await loseThree(hf)
     // Decided in Redis, and on its way to Postgres when it stops.
     const isHeld = proxy.holdAt('holdfast_append')
