@@ -42,7 +42,7 @@ local COUNT_MAX = 2 ^ 52
 local SUM_MAX = 2 ^ 57
 
 -- What is too short, of another version or has numbers that no wallet has is no core: whoever wrote it, the journal knows better. (A loop
--- over such numbers might never end. One sum finds what is no number, and what is far too large: 0.2 µs.)
+-- over such numbers might never end. One sum finds what is no number, and what is far too large: 0.1 µs.)
 local function parse_core(bytes)
   if #bytes < CORE_BYTES then
     return nil
