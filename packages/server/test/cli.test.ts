@@ -24,14 +24,21 @@ describe('the command line', () => {
   it('tells every flag and variable of a command in its help', async () => {
     const all = await run(['--help'])
     expect([all.code, all.stderr]).toEqual([0, ''])
-    const tools = ['audit', 'rebuild', 'reconcile', 'doctor', 'keys create', 'keys list', 'keys revoke'] as const
-    const commands = ['dev', 'serve', 'migrate', ...tools] as const
+    const options = Object.values<Option<unknown>>(OPTIONS)
+    const commands = [...new Set(options.flatMap(({ commands }) => commands))]
+    expect(commands).toContain('wallet watch')
+    // Each is a process: a few at a time.
+    const helps = new Map<string, Awaited<ReturnType<typeof run>>>()
+    for (let at = 0; at < commands.length; at += 4) {
+      const some = commands.slice(at, at + 4)
+      const ended = await Promise.all(some.map((command) => run([...command.split(' '), '--help'])))
+      for (const [place, command] of some.entries()) helps.set(command, ended[place] as (typeof ended)[number])
+    }
     for (const command of commands) {
       const words = command.split(' ')
       expect(all.stdout).toMatch(new RegExp(`^ +${words[0]} `, 'm'))
-      const { code, stdout } = await run([...words, '--help'])
+      const { code, stdout } = helps.get(command) as Awaited<ReturnType<typeof run>>
       expect(code).toBe(0)
-      const options = Object.values<Option<unknown>>(OPTIONS)
       const told = [...stdout.matchAll(/^ +--([\w-]+)/gm)].map(([, flag]) => flag)
       const flags = options.filter(({ commands, argument }) => commands.includes(command) && !argument)
       expect(told).toEqual(flags.map(({ flag }) => flag))
@@ -43,6 +50,14 @@ describe('the command line', () => {
 
   it('tells its version', async () => {
     expect(await run(['--version'])).toMatchObject({ code: 0, stdout: expect.stringMatching(/^\d+\.\d+\.\d+\n$/) })
+  })
+
+  it('runs what is in the repository from a clone, and hands everything on', async () => {
+    const { code, stdout } = await run(['sim', '--help'])
+    expect(code).toBe(0)
+    expect(stdout).toContain('--seeds')
+    const wrong = await run(['bench', 'nothing'])
+    expect([wrong.code, wrong.stderr]).toEqual([1, expect.stringMatching(/^suite: expected .*, got nothing/)])
   })
 
   it.each([

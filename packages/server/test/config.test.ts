@@ -117,7 +117,7 @@ function configurationPage(): string {
   const lines = [
     '# Configuration',
     '',
-    'Written from `packages/server/src/config/options.ts`; a test keeps the two in step.',
+    'Written from `packages/server/src/config/options/`; a test keeps the two in step.',
     '',
     'Everything can be set by the environment or by a flag of the command `holdfast`; a flag wins. It is read and checked once, at',
     'the start: what is wrong is named together with what was expected, and the command ends with exit code 2. An empty variable',
@@ -131,7 +131,7 @@ function configurationPage(): string {
     const cells = [
       variable ? `\`${variable}\`` : '',
       argument ? `\`<${hint}>\`` : `\`--${flag}${hint ? ` <${hint}>` : ''}\``,
-      commands.join(', '),
+      commandsText(commands),
       defaultsOf(option),
       expected,
     ]
@@ -155,9 +155,25 @@ function configurationPage(): string {
   return `${lines.join('\n')}\n`
 }
 
+const ALL_COMMANDS = [...new Set(Object.values<Option<unknown>>(OPTIONS).flatMap(({ commands }) => commands))]
+
+/** A group of which all, or all but one, are meant stands there once. */
+function commandsText(commands: readonly CommandName[]): string {
+  const groups = [...new Set(commands.flatMap((name) => (name.includes(' ') ? [name.split(' ')[0] as string] : [])))]
+  let text: string[] = [...commands]
+  for (const group of groups) {
+    const isOfGroup = (name: string) => name.startsWith(`${group} `)
+    const missing = ALL_COMMANDS.filter((name) => isOfGroup(name) && !commands.includes(name))
+    if (missing.length > 1) continue
+    const but = missing.length === 1 ? ` (not ${missing[0]?.split(' ')[1]})` : ''
+    text = [...text.filter((name) => !isOfGroup(name)), `${group} …${but}`]
+  }
+  return text.join(', ')
+}
+
 function defaultsOf(option: Pick<Option<unknown>, 'default' | 'defaultOf' | 'required'>): string {
   const special = Object.entries(option.defaultOf ?? {}).map(([command, value]) => `${command}: \`${value}\``)
-  const needed = option.required ? [`required by ${option.required.join(', ')}`] : []
+  const needed = option.required ? [`required by ${commandsText(option.required)}`] : []
   const general = option.default === undefined ? [] : [`\`${option.default}\``]
   return [...general, ...special, ...needed].join('; ')
 }

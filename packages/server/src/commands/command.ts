@@ -23,11 +23,15 @@ export interface Terminal {
 /** A command gives back its exit code. */
 export type Run = (configuration: ReadConfig, terminal: Terminal) => Promise<number>
 
-interface Definition {
-  name: CommandName
-  description: string
-  run: Run
+export interface Definition {
+  readonly name: CommandName
+  readonly description: string
+  readonly run: Run
 }
+
+/** In the order of the table: that of the help, and of what is given by its place. */
+export const optionsOf = (name: CommandName): Option<unknown>[] =>
+  Object.values<Option<unknown>>(OPTIONS).filter(({ commands }) => commands.includes(name))
 
 /** Flags and help come from the same table that the values are read by. */
 export function defineCommand(
@@ -37,7 +41,7 @@ export function defineCommand(
 ) {
   // The first of two words is a group: `keys create`.
   const command = new Command(name.split(' ').at(-1)).description(description).allowExcessArguments(false)
-  const options = Object.values<Option<unknown>>(OPTIONS).filter(({ commands }) => commands.includes(name))
+  const options = optionsOf(name)
   const places = options.filter(({ argument }) => argument)
   for (const { hint, text } of places) command.argument(`<${hint}>`, text)
   for (const option of options) if (!option.argument) command.addOption(flagOf(option, name))

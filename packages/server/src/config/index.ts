@@ -1,2 +1,4 @@
-export { type CommandName, type Config, OPTIONS, type Option } from './options.js'
+export type { CommandName } from './command-names.js'
+export type { Option } from './option.js'
+export { type Config, OPTIONS } from './options.js'
 export { ConfigError, type Flags, type ReadConfig, readConfig } from './read.js'

@@ -1,4 +1,6 @@
-import { type CommandName, type Config, OPTIONS, type Option, type OptionName } from './options.js'
+import type { CommandName } from './command-names.js'
+import type { Option } from './option.js'
+import { type Config, OPTIONS, type OptionName } from './options.js'
 
 /** The configuration is wrong. The message names the variable or flag: the person at the terminal needs no stack. */
 export class ConfigError extends Error {

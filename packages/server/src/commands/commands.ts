@@ -1,0 +1,185 @@
+import type { CommandName } from '../config/index.js'
+import type { Definition, Run } from './command.js'
+
+/** Of the repository: flags and all go to another program, as they are. */
+export interface PassedOn {
+  readonly name: CommandName
+  readonly description: string
+}
+
+/** Loaded when they run: help, and a mistake on the command line, need not wait for a whole server. */
+const from =
+  <Module>(load: () => Promise<Module>, pick: (module: Module) => Run): Run =>
+  async (...given) =>
+    pick(await load())(...given)
+
+const keys = () => import('./keys.js')
+const reading = () => import('./wallet/reading.js')
+const moves = () => import('./wallet/moves.js')
+
+/** What a first word stands for. */
+export const GROUPS = {
+  keys: 'API keys for the server',
+  wallet: 'look at wallets and move money, by asking a server that runs (HOLDFAST_URL, HOLDFAST_KEY)',
+} as const
+
+export const COMMANDS: readonly Definition[] = [
+  {
+    name: 'dev',
+    description: 'the server with a private Redis and Postgres, all on this machine',
+    run: from(
+      () => import('./dev.js'),
+      (module) => module.dev,
+    ),
+  },
+  {
+    name: 'serve',
+    description: 'the server, on the Redis and Postgres that it is given',
+    run: from(
+      () => import('./serve.js'),
+      (module) => module.serve,
+    ),
+  },
+  {
+    name: 'migrate',
+    description: 'bring the database to the version of this Holdfast',
+    run: from(
+      () => import('./migrate.js'),
+      (module) => module.migrate,
+    ),
+  },
+  {
+    name: 'audit',
+    description: 'compare Redis and the journals with each other and with the laws they obey',
+    run: from(
+      () => import('./audit.js'),
+      (module) => module.audit,
+    ),
+  },
+  {
+    name: 'rebuild',
+    description:
+      'fill Redis from Postgres, beside live traffic: the wallets with open holds and those that were used lately, or all. ' +
+      'Never needed for correctness: a wallet is loaded when somebody uses it',
+    run: from(
+      () => import('./rebuild.js'),
+      (module) => module.rebuild,
+    ),
+  },
+  {
+    name: 'reconcile',
+    description:
+      'go on after Postgres was restored, or failed over and lost commits: tells, keeps and then forgets what Redis knows of them',
+    run: from(
+      () => import('./reconcile.js'),
+      (module) => module.reconcile,
+    ),
+  },
+  {
+    name: 'doctor',
+    description: 'look at everything that the promise rests on, and change nothing',
+    run: from(
+      () => import('./doctor.js'),
+      (module) => module.doctor,
+    ),
+  },
+  {
+    name: 'keys create',
+    description: 'make an API key; it is shown this once',
+    run: from(keys, (one) => one.createKey),
+  },
+  {
+    name: 'keys list',
+    description: 'the keys there are, and when they were last used',
+    run: from(keys, (one) => one.listKeys),
+  },
+  {
+    name: 'keys revoke',
+    description: 'make a key worthless, on every server within a second',
+    run: from(keys, (one) => one.revokeKey),
+  },
+  {
+    name: 'wallet open',
+    description: 'make a wallet. The same again changes nothing',
+    run: from(reading, (one) => one.open),
+  },
+  { name: 'wallet show', description: 'a wallet as it stands', run: from(reading, (one) => one.show) },
+  { name: 'wallet list', description: 'wallets in the order of their ids', run: from(reading, (one) => one.list) },
+  { name: 'wallet credit', description: 'put money in', run: from(moves, (one) => one.move('credit')) },
+  { name: 'wallet debit', description: 'check and take in one step', run: from(moves, (one) => one.move('debit')) },
+  {
+    name: 'wallet refund',
+    description: 'give back a debit, capture, tick or settle: partly, repeatedly, never more than it was',
+    run: from(moves, (one) => one.move('refund')),
+  },
+  {
+    name: 'wallet hold',
+    description: 'set money aside until it is settled, released, or its time is over. Its id is the key',
+    run: from(moves, (one) => one.move('hold')),
+  },
+  {
+    name: 'wallet capture',
+    description: 'spend out of a hold; as often as wanted',
+    run: from(moves, (one) => one.move('capture')),
+  },
+  {
+    name: 'wallet extend',
+    description: 'more money for a hold, more time, or both',
+    run: from(moves, (one) => one.move('extend')),
+  },
+  {
+    name: 'wallet settle',
+    description: 'say what a hold comes to, and close it. What is not needed goes back',
+    run: from(moves, (one) => one.move('settle')),
+  },
+  {
+    name: 'wallet release',
+    description: 'give back what is left of a hold, and close it',
+    run: from(moves, (one) => one.move('release')),
+  },
+  {
+    name: 'wallet freeze',
+    description: 'spend and reserve nothing from now on; what was reserved can still be used',
+    run: from(moves, (one) => one.move('freeze')),
+  },
+  { name: 'wallet unfreeze', description: 'let it spend again', run: from(moves, (one) => one.move('unfreeze')) },
+  {
+    name: 'wallet credit-limit',
+    description: 'say how far the available balance may go below zero',
+    run: from(moves, (one) => one.move('creditLimit')),
+  },
+  {
+    name: 'wallet close',
+    description: 'close an empty wallet for good',
+    run: from(moves, (one) => one.move('close')),
+  },
+  { name: 'wallet holds', description: 'its open holds, oldest first', run: from(reading, (one) => one.holds) },
+  { name: 'wallet entries', description: 'its journal, oldest first', run: from(reading, (one) => one.entries) },
+  {
+    name: 'wallet explain',
+    description: 'where the money of a hold went, step by step',
+    run: from(reading, (one) => one.explain),
+  },
+  {
+    name: 'wallet watch',
+    description: 'its entries as they come, until Ctrl-C',
+    run: from(
+      () => import('./wallet/watch.js'),
+      (module) => module.watch,
+    ),
+  },
+  {
+    name: 'completion',
+    description: 'a script that lets a shell complete what you type: source <(holdfast completion bash)',
+    run: from(
+      () => import('./completion/index.js'),
+      (module) => module.completion,
+    ),
+  },
+]
+
+export const PASSED_ON: readonly PassedOn[] = [
+  { name: 'bench', description: 'benchmarks against other ways of doing the same; from a clone of the repository' },
+  { name: 'sim', description: 'the deterministic simulator; from a clone of the repository' },
+  { name: 'chaos', description: 'harm to real servers under load; from a clone of the repository' },
+]

@@ -1,0 +1,38 @@
+/** What can stand after `holdfast`. The first of two words is a group. */
+export const SERVERS = ['dev', 'serve'] as const
+/** At work on both servers for a while, and then done. */
+export const TOOLS = ['audit', 'rebuild'] as const
+/** Look at both servers, and end. */
+export const LOOKS = ['reconcile', 'doctor'] as const
+export const KEYS = ['keys create', 'keys list', 'keys revoke'] as const
+
+/** Move something out of a hold, or close it. */
+export const OF_A_HOLD = ['wallet capture', 'wallet extend', 'wallet settle', 'wallet release'] as const
+/** Need a key that makes them safe to repeat. */
+export const MOVES = [
+  'wallet credit',
+  'wallet debit',
+  'wallet refund',
+  'wallet hold',
+  ...OF_A_HOLD,
+  'wallet freeze',
+  'wallet unfreeze',
+  'wallet credit-limit',
+  'wallet close',
+] as const
+/** Show a part of a longer list. */
+export const PAGES = ['wallet list', 'wallet holds', 'wallet entries'] as const
+/** Ask a server that runs. */
+export const WALLETS = ['wallet open', 'wallet show', ...PAGES, ...MOVES, 'wallet explain', 'wallet watch'] as const
+
+/** Of the repository rather than of the package. */
+export const WORKSHOP = ['bench', 'sim', 'chaos'] as const
+
+/** All that need the database. */
+export const ON_A_DATABASE = ['dev', 'serve', 'migrate', ...TOOLS, ...LOOKS, ...KEYS] as const
+
+export type CommandName =
+  | (typeof ON_A_DATABASE)[number]
+  | (typeof WALLETS)[number]
+  | (typeof WORKSHOP)[number]
+  | 'completion'
