@@ -1,6 +1,6 @@
 import { type PostgresHandle, type RedisHandle, startPostgres, startRedis } from '@holdfast/services'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type HoldfastProcess, holdfast } from './support/holdfast.js'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { type HoldfastProcess, holdfast, run } from './support/holdfast.js'
 
 let redis: RedisHandle
 let postgres: PostgresHandle
@@ -51,26 +51,51 @@ describe('health, on real servers', () => {
     expect(await (await fetch(`${url}/health/live`)).json()).toMatchObject({ status: 'live' })
   })
 
-  it.each(['redis', 'postgres'] as const)(
-    'names %s when it dies, stays alive, and recovers by itself',
-    async (name) => {
-      const { server, url } = await start()
-      const dependency = name === 'redis' ? redis : postgres
-      await dependency.kill()
-      const { status, type, body } = await readiness(url)
-      expect([status, type]).toEqual([503, 'application/problem+json'])
-      expect(body).toMatchObject({ code: 'unavailable', retryable: true, away: [name], stopping: false })
-      expect((await fetch(`${url}/health/live`)).status).toBe(200)
-      expect(JSON.stringify(body)).not.toMatch(/127\.0\.0\.1/)
+  it('is not ready when Postgres dies, stays alive, and recovers by itself', async () => {
+    const { server, url } = await start()
+    await postgres.kill()
+    const { status, type, body } = await readiness(url)
+    expect([status, type]).toEqual([503, 'application/problem+json'])
+    expect(body).toMatchObject({ code: 'unavailable', retryable: true, away: ['postgres'], stopping: false })
+    expect((await fetch(`${url}/health/live`)).status).toBe(200)
+    expect(JSON.stringify(body)).not.toMatch(/127\.0\.0\.1/)
 
-      await dependency.restart()
-      await untilReady(url)
-      expect(server.stderr).toMatch(/"event":"dependency_away"/)
-      expect(server.stderr).toMatch(/"event":"dependency_back"/)
-    },
-  )
+    await postgres.restart()
+    await untilReady(url)
+    expect(server.stderr).toMatch(/"event":"dependency_away"/)
+    expect(server.stderr).toMatch(/"event":"dependency_back"/)
+  })
 
-  it.each(['redis', 'postgres'] as const)('answers in bounded time when %s hangs, and recovers', async (name) => {
+  it('is degraded when Redis dies, and does what it says it can', async () => {
+    const { server, url } = await start()
+    const env = { DATABASE_URL: postgres.url, REDIS_URL: redis.url }
+    const { stdout } = await run(['keys', 'create', '--json'], { env })
+    const headers = { authorization: `Bearer ${JSON.parse(stdout).key}`, 'content-type': 'application/json' }
+    const wallet = `${url}/v1/wallets/without-redis`
+    await fetch(wallet, { method: 'PUT', headers, body: '{"currency":"usd"}' })
+    await redis.kill()
+    const { status, body } = await readiness(url)
+    expect(status).toBe(200)
+    expect(body).toMatchObject({
+      status: 'degraded',
+      checks: { redis: { status: 'away' }, postgres: { status: 'up' } },
+    })
+    const credit = await fetch(`${wallet}/credits`, {
+      method: 'POST',
+      headers: { ...headers, 'idempotency-key': 'k' },
+      body: '{"amount":7}',
+    })
+    expect([credit.status, await credit.json()]).toMatchObject([200, { available: 7, durability: 'ledger' }])
+
+    await redis.restart()
+    await vi.waitFor(async () => expect((await readiness(url)).body.status).toBe('ready'), 20_000)
+    expect(server.stderr).toMatch(/"event":"dependency_back"/)
+  })
+
+  it.each([
+    ['redis', 200],
+    ['postgres', 503],
+  ] as const)('answers in bounded time when %s hangs, and recovers', async (name, expected) => {
     const { url } = await start()
     const dependency = name === 'redis' ? redis : postgres
     dependency.pause()
@@ -78,12 +103,12 @@ describe('health, on real servers', () => {
       const startedAt = performance.now()
       const { status, body } = await readiness(url)
       expect(performance.now() - startedAt).toBeLessThan(3_000)
-      expect(status).toBe(503)
-      expect(body.away).toEqual([name])
+      expect(status).toBe(expected)
+      expect((body.checks as Record<string, { status: string }>)[name]?.status).toBe('away')
     } finally {
       dependency.resume()
     }
-    await untilReady(url)
+    await vi.waitFor(async () => expect((await readiness(url)).body.status).toBe('ready'), 20_000)
   })
 
   it('shows what it measured of Redis and Postgres', async () => {

@@ -13,6 +13,7 @@ describe('readiness', () => {
     )
     expect(await readiness.report()).toEqual({
       ready: true,
+      degraded: false,
       checks: {
         redis: { status: 'up', durationMs: expect.any(Number) },
         postgres: { status: 'up', durationMs: expect.any(Number) },
@@ -26,6 +27,23 @@ describe('readiness', () => {
     const { ready, checks } = await readiness.report()
     expect([ready, checks.redis?.status, checks.postgres?.status]).toEqual([false, 'away', 'up'])
     expect(performance.now() - startedAt).toBeLessThan(1_000)
+  })
+
+  it('is ready without what it can do without, and says so', async () => {
+    const away = async () => {
+      throw new Error('refused')
+    }
+    const options = { timeoutMs: 100, dispensable: ['redis'], telemetry: silent }
+    const withoutRedis = new Readiness({ redis: away, postgres: async () => {} }, options)
+    expect(await withoutRedis.report()).toMatchObject({
+      ready: true,
+      degraded: true,
+      checks: { redis: { status: 'away' } },
+    })
+    const withoutBoth = new Readiness({ redis: away, postgres: away }, options)
+    expect(await withoutBoth.report()).toMatchObject({ ready: false, degraded: false })
+    withoutRedis.stop()
+    expect(await withoutRedis.report()).toMatchObject({ ready: false, degraded: false })
   })
 
   it('asks once, however many ask it', async () => {

@@ -9,13 +9,18 @@ export interface CheckResult {
 }
 
 export interface ReadinessReport {
+  /** It can do its work: also without what it can do without. */
   ready: boolean
+  /** It is ready, and does without something. */
+  degraded: boolean
   /** By dependency: `redis`, `postgres`. */
   checks: Record<string, CheckResult>
 }
 
 interface Options {
   timeoutMs: number
+  /** Dependencies without which it goes on, slower. */
+  dispensable?: readonly string[]
   telemetry: Telemetry
 }
 
@@ -26,14 +31,16 @@ interface Options {
 export class Readiness {
   readonly #checks: Readonly<Record<string, Check>>
   readonly #timeoutMs: number
+  readonly #dispensable: readonly string[]
   readonly #telemetry: Telemetry
   readonly #lastStatus = new Map<string, CheckResult['status']>()
   #running: Promise<ReadinessReport> | undefined
   #stopping = false
 
-  constructor(checks: Readonly<Record<string, Check>>, { timeoutMs, telemetry }: Options) {
+  constructor(checks: Readonly<Record<string, Check>>, { timeoutMs, dispensable = [], telemetry }: Options) {
     this.#checks = checks
     this.#timeoutMs = timeoutMs
+    this.#dispensable = dispensable
     this.#telemetry = telemetry
   }
 
@@ -57,8 +64,10 @@ export class Readiness {
     const results = await Promise.all(
       Object.entries(this.#checks).map(async ([name, check]) => [name, await this.#one(name, check)] as const),
     )
-    const up = results.every(([, { status }]) => status === 'up')
-    return { ready: up && !this.#stopping, checks: Object.fromEntries(results) }
+    const missing = results.filter(([, { status }]) => status !== 'up').map(([name]) => name)
+    const able = missing.every((name) => this.#dispensable.includes(name))
+    const ready = able && !this.#stopping
+    return { ready, degraded: ready && missing.length > 0, checks: Object.fromEntries(results) }
   }
 
   async #one(name: string, check: Check): Promise<CheckResult> {

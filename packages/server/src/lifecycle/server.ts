@@ -1,4 +1,5 @@
 import type { AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { FastifyInstance } from 'fastify'
 import { HoldfastError, type Postgres, readStop } from 'holdfast'
 import type { Logger } from 'pino'
@@ -13,6 +14,7 @@ export interface ServerSettings {
   host: string
   port: number
   healthTimeoutMs: number
+  drainMs: number
   shutdownTimeoutMs: number
   version: string
   logger: Logger
@@ -35,12 +37,15 @@ export async function startServer(settings: ServerSettings): Promise<RunningServ
   const { holdfast, gate } = backend
   const readiness = new Readiness(
     { redis: () => connections.redis.ping(), postgres: () => checkPostgres(connections.postgres) },
-    { timeoutMs: settings.healthTimeoutMs, telemetry: metrics.telemetry },
+    { timeoutMs: settings.healthTimeoutMs, dispensable: ['redis'], telemetry: metrics.telemetry },
   )
   const app = await createApp({ logger, metrics, readiness, version, holdfast, gate, corsOrigins, bodyMaxBytes })
   await listen(app, settings)
   const stop = async () => {
     readiness.stop()
+    // Whoever asks meanwhile is answered, and told to come no more on this connection. Closed at once, connections that are only kept
+    // open would be cut under a request that is just being sent.
+    await sleep(settings.drainMs)
     const outcome = await closeWithin(app, settings.shutdownTimeoutMs)
     // In this order: what was answered has been committed, or is, before there is nothing to commit it to.
     await backend.close()

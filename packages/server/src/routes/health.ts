@@ -2,7 +2,7 @@ import { HoldfastError } from 'holdfast'
 import { Type } from 'typebox'
 import type { Readiness } from '../health/index.js'
 import { sendProblem } from '../http/problem.js'
-import { ProblemSchema, refTo } from '../schemas/index.js'
+import { oneOf, ProblemSchema, refTo } from '../schemas/index.js'
 import type { Routes } from './index.js'
 
 const CheckSchema = Type.Object({
@@ -16,9 +16,12 @@ const LiveSchema = Type.Object({
   version: Type.String(),
   uptimeSeconds: Type.Integer(),
 })
-const ReadySchema = Type.Object({ status: Type.Literal('ready'), checks: ChecksSchema })
+const ReadySchema = Type.Object({
+  status: oneOf(['ready', 'degraded'], 'degraded: Redis is away, and everything goes through Postgres, slower'),
+  checks: ChecksSchema,
+})
 const NotReadySchema = Type.Intersect([refTo(ProblemSchema), Type.Object({ checks: ChecksSchema })], {
-  description: 'Redis or Postgres is away, Postgres lacks what was acknowledged, or the server is stopping',
+  description: 'Postgres is away or lacks what was acknowledged, or the server is stopping',
 })
 
 interface HealthRoutesOptions {
@@ -47,13 +50,15 @@ export const healthRoutes: Routes<HealthRoutesOptions> = async (app, { readiness
     const ready = {
       operationId,
       summary: 'Can it do its work?',
-      description: 'Asks Redis and Postgres, each within a bounded time, and says which of them is away.',
+      description:
+        'Asks Redis and Postgres, each within a bounded time, and says which of them is away. Without Redis it still can: were it not ' +
+        'ready then, a load balancer would take every server away that could have answered.',
       tags: ['health'],
       response: { 200: ReadySchema, 503: NotReadySchema },
     }
     app.get(path, { schema: ready }, async (_request, reply) => {
-      const { ready, checks } = await readiness.report()
-      if (ready) return { status: 'ready' as const, checks }
+      const { ready, degraded, checks } = await readiness.report()
+      if (ready) return { status: degraded ? ('degraded' as const) : ('ready' as const), checks }
       const away = Object.keys(checks).filter((name) => checks[name]?.status === 'away')
       const stopped = Object.values(checks).some(({ status }) => status === 'stopped')
       const problem = new HoldfastError(stopped ? 'reconcile_required' : 'unavailable')

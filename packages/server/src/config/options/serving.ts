@@ -36,6 +36,17 @@ export const SERVING = {
     expected: 'milliseconds from 10 to 60000',
     parse: integer(10, 60_000),
   }),
+  drainMs: option({
+    flag: 'drain-ms',
+    variable: 'HOLDFAST_DRAIN_MS',
+    hint: 'ms',
+    text: 'How long a stop goes on answering, while GET /health/ready says that it stops, before it takes nothing new: as long as a load balancer needs to notice',
+    commands: SERVERS,
+    default: 500,
+    defaultOf: { dev: 0 },
+    expected: 'milliseconds from 0 to 600000',
+    parse: integer(0, 600_000),
+  }),
   shutdownTimeoutMs: option({
     flag: 'shutdown-timeout-ms',
     variable: 'HOLDFAST_SHUTDOWN_TIMEOUT_MS',

@@ -1,0 +1,106 @@
+/** What lies under `ops/` is about this product as it is: every setting and every metric that it names is there. */
+import { existsSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
+import { OPTIONS, type Option } from '../packages/server/src/config/index.js'
+
+const OPS = fileURLToPath(new URL('../ops', import.meta.url))
+const read = (path: string): string => readFileSync(join(OPS, path), 'utf8')
+
+const options = Object.values<Option<unknown>>(OPTIONS)
+
+/** Wrong as a name, or as a value. A value that comes from the shell is as good as what is expected. */
+function wrongSettings(environment: Record<string, string>): string[] {
+  return Object.entries(environment).flatMap(([name, value]) => {
+    const option = options.find(({ variable }) => variable === name)
+    if (!option) return [`${name} is no variable of Holdfast`]
+    const filled = value.replaceAll(/\$\{[^}]*\}/g, 'secret')
+    return option.parse(filled) === undefined ? [`${name}: expected ${option.expected}, got ${filled}`] : []
+  })
+}
+
+interface ComposeService {
+  build?: { context: string; dockerfile: string }
+  command?: string[]
+  environment?: Record<string, string>
+  depends_on?: Record<string, { condition: string }>
+  volumes?: string[]
+  healthcheck?: object
+  stop_grace_period?: string
+}
+
+describe('ops/compose.yaml', () => {
+  const compose = parse(read('compose.yaml'), { merge: true }) as {
+    services: Record<string, ComposeService>
+    volumes: Record<string, unknown>
+  }
+  const { redis, postgres, migrate, server } = compose.services as Record<string, ComposeService>
+
+  it('gives the server and its migration settings that exist', () => {
+    expect(wrongSettings(server?.environment ?? {})).toEqual([])
+    expect(wrongSettings(migrate?.environment ?? {})).toEqual([])
+    expect(Object.keys(server?.environment ?? {})).toEqual(expect.arrayContaining(['REDIS_URL', 'DATABASE_URL']))
+    expect(wrongSettings({ HOLDFAST_PROT: '1', HOLDFAST_PORT: 'http' })).toHaveLength(2)
+  })
+
+  it('keeps what the promise rests on', () => {
+    const redisFlags = redis?.command?.join(' ')
+    expect(redisFlags).toContain('--maxmemory-policy noeviction')
+    expect(redisFlags).toContain('--appendonly yes')
+    const settings = postgres?.command?.filter((one) => one.includes('='))
+    expect(settings).toEqual(expect.arrayContaining(['fsync=on', 'full_page_writes=on', 'synchronous_commit=on']))
+    for (const service of [redis, postgres]) {
+      expect(service?.healthcheck).toBeDefined()
+      for (const volume of service?.volumes ?? []) {
+        expect(Object.keys(compose.volumes)).toContain(volume.split(':')[0])
+      }
+    }
+  })
+
+  it('starts in an order that works, and gives a stop more time than it needs', () => {
+    expect(migrate?.command).toEqual(['migrate'])
+    expect(server?.depends_on).toMatchObject({
+      migrate: { condition: 'service_completed_successfully' },
+      redis: { condition: 'service_healthy' },
+    })
+    const { HOLDFAST_DRAIN_MS, HOLDFAST_SHUTDOWN_TIMEOUT_MS } = server?.environment ?? {}
+    const neededMs = Number(HOLDFAST_DRAIN_MS) + Number(HOLDFAST_SHUTDOWN_TIMEOUT_MS)
+    expect(Number.parseInt(server?.stop_grace_period ?? '', 10) * 1_000).toBeGreaterThan(neededMs)
+  })
+})
+
+describe('ops/Dockerfile', () => {
+  const lines = read('Dockerfile').split('\n')
+
+  it('copies what is there, and runs as nobody in particular', () => {
+    const copied = lines.flatMap((line) => /^COPY (?!--from)(.+) \S+$/.exec(line)?.[1]?.split(' ') ?? [])
+    expect(copied.length).toBeGreaterThan(4)
+    for (const path of copied) expect([path, existsSync(join(dirname(OPS), path))]).toEqual([path, true])
+    expect(lines.filter((line) => line.startsWith('USER '))).toEqual(['USER node'])
+    expect(lines.some((line) => line.startsWith('HEALTHCHECK '))).toBe(true)
+  })
+
+  it('sets what exists', () => {
+    const set = [...read('Dockerfile').matchAll(/\b(HOLDFAST_\w+)=(\S+)/g)].map(([, name, value]) => [name, value])
+    expect(set.length).toBeGreaterThan(0)
+    expect(wrongSettings(Object.fromEntries(set))).toEqual([])
+  })
+})
+
+describe('ops/systemd/holdfast.service', () => {
+  const unit = read('systemd/holdfast.service')
+  const settingOf = (name: string): string => new RegExp(`^${name}=(.*)$`, 'm').exec(unit)?.[1] ?? ''
+
+  it('sets what exists, and gives a stop more time than it needs', () => {
+    const set = Object.fromEntries(
+      [...unit.matchAll(/\b(HOLDFAST_\w+)=(\S+)/g)].map(([, name, value]) => [name, value]),
+    )
+    expect(wrongSettings(set)).toEqual([])
+    const neededMs = Number(set.HOLDFAST_DRAIN_MS) + Number(set.HOLDFAST_SHUTDOWN_TIMEOUT_MS)
+    expect(Number(settingOf('TimeoutStopSec')) * 1_000).toBeGreaterThan(neededMs)
+    expect(settingOf('KillSignal')).toBe('SIGTERM')
+    expect(settingOf('ExecStart')).toMatch(/ holdfast serve$/)
+  })
+})
