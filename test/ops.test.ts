@@ -2,9 +2,12 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { describe, expect, it } from 'vitest'
+import { METRICS } from 'holdfast'
+import { pino } from 'pino'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { OPTIONS, type Option } from '../packages/server/src/config/index.js'
+import { createMetrics, HTTP_METRICS } from '../packages/server/src/metrics/index.js'
 
 const OPS = fileURLToPath(new URL('../ops', import.meta.url))
 const read = (path: string): string => readFileSync(join(OPS, path), 'utf8')
@@ -102,5 +105,109 @@ describe('ops/systemd/holdfast.service', () => {
     expect(Number(settingOf('TimeoutStopSec')) * 1_000).toBeGreaterThan(neededMs)
     expect(settingOf('KillSignal')).toBe('SIGTERM')
     expect(settingOf('ExecStart')).toMatch(/ holdfast serve$/)
+  })
+})
+
+describe('dashboard and alerts', () => {
+  const OURS = Object.entries<{ labels: readonly string[]; type: string }>({ ...METRICS, ...HTTP_METRICS })
+  /** Every series that a server has, with its labels. */
+  const series = new Map(
+    OURS.flatMap(([name, { labels, type }]): [string, readonly string[]][] =>
+      type === 'histogram'
+        ? [
+            [`${name}_bucket`, [...labels, 'le']],
+            [`${name}_count`, labels],
+            [`${name}_sum`, labels],
+          ]
+        : [[name, labels]],
+    ),
+  )
+  const FROM_PROMETHEUS = ['instance', 'job']
+
+  const dashboard = JSON.parse(read('grafana/holdfast.json')) as {
+    panels: { title: string; gridPos: Record<string, number>; targets?: { expr: string }[] }[]
+  }
+  const rules = (
+    parse(read('prometheus/alerts.yaml')) as { groups: { rules: { alert: string; expr: string }[] }[] }
+  ).groups
+    .flatMap((group) => group.rules)
+    .map(({ alert, expr }) => ({ where: alert, expr }))
+  const panels = dashboard.panels.flatMap(({ title, targets = [] }) =>
+    targets.map(({ expr }) => ({ where: title, expr })),
+  )
+
+  let known = new Map<string, readonly string[]>()
+  beforeAll(async () => {
+    const { registry } = createMetrics(pino({ level: 'silent' }))
+    const text = await registry.metrics()
+    const ofProcess = [...text.matchAll(/^# TYPE ((?:process|nodejs)_\w+) (\w+)/gm)].flatMap(([, name, type]) =>
+      type === 'histogram' ? [`${name}_sum`, `${name}_count`] : [name as string],
+    )
+    known = new Map([...series, ...ofProcess.map((name): [string, string[]] => [name, []])])
+  })
+
+  /** Metrics that don't exist, and labels that the metrics before them don't have. */
+  function mistakesIn(expr: string): string[] {
+    const named = [...expr.matchAll(/\b([a-z]+(?:_[a-z0-9]+)+)\b(?!\s*\()(?:\{([^}]*)\})?/g)].filter(
+      ([, name]) => !/^(by|le)$/.test(name as string) && !isLabelList(expr, name as string),
+    )
+    const labels = new Set(named.flatMap(([, name]) => known.get(name as string) ?? []))
+    const grouped = [...expr.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list]) => (list as string).split(/, */))
+    return [
+      ...named.flatMap(([, name, matchers = '']) => {
+        const own = known.get(name as string)
+        if (!own) return [`no metric ${name}`]
+        const used = [...matchers.matchAll(/(\w+)(?:=|!)/g)].map(([, label]) => label as string)
+        return used
+          .filter((label) => ![...own, ...FROM_PROMETHEUS].includes(label))
+          .map((label) => `${name}: no ${label}`)
+      }),
+      ...grouped
+        .filter((label) => ![...labels, ...FROM_PROMETHEUS].includes(label))
+        .map((label) => `no label ${label}`),
+    ]
+  }
+
+  /** Labels have underscores too. */
+  const isLabelList = (expr: string, name: string) => new RegExp(`by \\([^)]*\\b${name}\\b`).test(expr)
+
+  it('name metrics and labels that exist', () => {
+    expect(panels.length).toBeGreaterThan(40)
+    expect(rules.length).toBeGreaterThan(10)
+    for (const { where, expr } of [...panels, ...rules]) expect([where, mistakesIn(expr)]).toEqual([where, []])
+  })
+
+  it('would not name others unnoticed', () => {
+    expect(mistakesIn('sum(rate(holdfast_sweep_total[5m]))')).toEqual(['no metric holdfast_sweep_total'])
+    expect(mistakesIn('sum by (route) (holdfast_sweeps_total{result="done"})')).toEqual([
+      'holdfast_sweeps_total: no result',
+      'no label route',
+    ])
+    expect(mistakesIn('rate(http_request_duration_seconds[5m])')).toHaveLength(1)
+  })
+
+  it('show every metric of the tables somewhere', () => {
+    const shown = [...panels, ...rules].map(({ expr }) => expr).join('\n')
+    expect(OURS.map(([name]) => name).filter((name) => !shown.includes(name))).toEqual([])
+  })
+
+  it('are described, alert by alert', () => {
+    const page = readFileSync(join(dirname(OPS), 'docs/operating/monitoring.md'), 'utf8')
+    const told = [...page.matchAll(/^\| `(Holdfast\w+)` /gm)].map(([, name]) => name)
+    expect(told.sort()).toEqual(rules.map(({ where }) => where).sort())
+  })
+
+  it('have panels that don’t lie on one another', () => {
+    const taken = new Set<string>()
+    for (const { title, gridPos } of dashboard.panels) {
+      const { x = 0, y = 0, w = 0, h = 0 } = gridPos
+      expect(x + w).toBeLessThanOrEqual(24)
+      for (let column = x; column < x + w; column += 1) {
+        for (let line = y; line < y + h; line += 1) {
+          expect([title, taken.has(`${column} ${line}`)]).toEqual([title, false])
+          taken.add(`${column} ${line}`)
+        }
+      }
+    }
   })
 })

@@ -9,6 +9,7 @@ import { allowOrigins } from './http/cors.js'
 import { headersFor, requestIdOf } from './http/headers.js'
 import { observeRequests } from './http/observe.js'
 import { handleError, handleNotFound, PROBLEM_JSON, problemOf, sendProblem, toHoldfastError } from './http/problem.js'
+import { traceRequests } from './http/tracing.js'
 import { closeUnusedConnections } from './http/unused-connections.js'
 import { validatorCompiler } from './http/validation.js'
 import type { Metrics } from './metrics/index.js'
@@ -62,6 +63,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     reply.headers(headersFor(request))
   })
   observeRequests(app, metrics.telemetry)
+  await traceRequests(app)
   closeUnusedConnections(app)
   app.addHook('onSend', async (_request, reply) => {
     if (readiness.stopping) reply.header('connection', 'close')

@@ -8,6 +8,14 @@ import type { Context } from './context.js'
 import type { Item, Lane, Waiter } from './lane.js'
 
 const GAPS_MAX = 4
+const APPEND = { stage: 'append' }
+
+interface Way {
+  queue: Item[]
+  busy: boolean
+  /** Since when something waits here (the engine's clock). */
+  sinceMs: number
+}
 
 /**
  * Brings entries into the journal, many in one statement: while one commits the next gathers. A wallet always goes the same way,
@@ -16,14 +24,14 @@ const GAPS_MAX = 4
 export class Appender {
   readonly #context: Context
   readonly #confirmer: Confirmer
-  readonly #ways: { queue: Item[]; busy: boolean }[]
+  readonly #ways: Way[]
   #waiting = 0
   #drained: (() => void) | undefined
 
   constructor(context: Context, confirmer: Confirmer) {
     this.#context = context
     this.#confirmer = confirmer
-    this.#ways = Array.from({ length: context.options.appendLanes }, () => ({ queue: [], busy: false }))
+    this.#ways = Array.from({ length: context.options.appendLanes }, () => ({ queue: [], busy: false, sinceMs: 0 }))
   }
 
   /** Entries that are not in the journal yet. */
@@ -46,23 +54,25 @@ export class Appender {
   add(items: readonly Item[]): void {
     for (const item of items) {
       const way = this.#wayOf(item)
+      if (way.queue.length === 0) way.sinceMs = this.#context.clock.now()
       way.queue.push(item)
       this.#waiting += 1
       if (!way.busy) void this.#work(way)
     }
   }
 
-  #wayOf(item: Item): { queue: Item[]; busy: boolean } {
+  #wayOf(item: Item): Way {
     const index = Number.parseInt(item.lane.place.ref.slice(-4), 16) % this.#ways.length
-    return this.#ways[index] as { queue: Item[]; busy: boolean }
+    return this.#ways[index] as Way
   }
 
-  async #work(way: { queue: Item[]; busy: boolean }): Promise<void> {
+  async #work(way: Way): Promise<void> {
     way.busy = true
     // What else this turn brings goes along; a lone entry does not wait for company.
     await new Promise<void>((resolve) => queueMicrotask(resolve))
     for (let failures = 0; way.queue.length > 0; ) {
       const items = way.queue.splice(0, this.#context.options.appendBatchMax)
+      this.#observe(way, items.length)
       try {
         await this.#append(items)
         failures = 0
@@ -77,6 +87,14 @@ export class Appender {
       }
     }
     way.busy = false
+  }
+
+  #observe(way: Way, entries: number): void {
+    const { telemetry, clock } = this.#context
+    const now = clock.now()
+    telemetry.observe?.('holdfast_queue_wait_seconds', (now - way.sinceMs) / 1_000, APPEND)
+    telemetry.observe?.('holdfast_batch_size', entries, APPEND)
+    way.sinceMs = now
   }
 
   /** Nobody will be told yes before an operator has acted. The entries wait: perhaps they are in the journal after all. */

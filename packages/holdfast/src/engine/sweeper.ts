@@ -39,7 +39,7 @@ export class Sweeper {
     this.#cancel = clock.after(
       options.sweepEveryMs * (0.5 + clock.random()),
       () => {
-        this.#working = this.sweep().finally(() => this.start())
+        this.#working = this.#round().finally(() => this.start())
       },
       true,
     )
@@ -51,9 +51,18 @@ export class Sweeper {
     await this.#working
   }
 
-  /** One round over all shards and over what Postgres knows to be due. */
-  async sweep(): Promise<void> {
+  async #round(): Promise<void> {
+    const { clock, telemetry } = this.#context
+    const startedAt = clock.now()
+    const whole = await this.sweep()
+    telemetry.observe?.('holdfast_sweep_duration_seconds', (clock.now() - startedAt) / 1_000)
+    telemetry.count?.('holdfast_sweeps_total', { outcome: whole ? 'done' : 'failed' })
+  }
+
+  /** One round over all shards and over what Postgres knows to be due. False: somewhere it failed. */
+  async sweep(): Promise<boolean> {
     const { shards } = this.#parts
+    let whole = true
     const from = Math.floor(this.#context.clock.random() * shards)
     for (let i = 0; i < shards && !this.#stopped; i += 1) {
       const shard = (from + i) % shards
@@ -66,9 +75,14 @@ export class Sweeper {
       } catch (error) {
         if (HoldfastError.is(error, 'unavailable')) redis.failed()
         this.#context.telemetry.log?.('debug', 'sweep_failed', { reason: String(error) })
+        whole = false
       }
     }
-    if (!this.#stopped) await this.#sweepCold().catch(() => {})
+    if (this.#stopped) return whole
+    return this.#sweepCold().then(
+      () => whole,
+      () => false,
+    )
   }
 
   async #sweepShard(shard: number): Promise<void> {
@@ -80,6 +94,7 @@ export class Sweeper {
       return wallet ? [this.#parts.laneOf(this.#parts.placeOf(wallet.tenant, wallet.ref))] : []
     })
     if (lanes.length === 0) return
+    this.#context.telemetry.count?.('holdfast_swept_wallets_total', { where: 'hot' }, lanes.length)
     const items = await this.#tend(agendaKey, lanes)
     // What came to light goes into the journal, and then Redis is told so: nobody else may come by for a long time.
     if (items.length === 0) return
@@ -122,6 +137,7 @@ export class Sweeper {
     const due = await journal.due(until, options.claimMax)
     for (const { ref, tenant } of due) {
       if (this.#stopped) return
+      this.#context.telemetry.count?.('holdfast_swept_wallets_total', { where: 'cold' })
       const place = this.#parts.placeOf(tenant, ref)
       const outcome = await this.#parts.touch(place).catch(() => null)
       const touch = outcome?.touch

@@ -29,6 +29,16 @@ export const METRICS = {
   },
   postgres_pool_connections: { type: 'gauge', labels: ['state'], help: 'Postgres connections: total, idle' },
   postgres_pool_waiting: { type: 'gauge', labels: [], help: 'Callers waiting for a Postgres connection' },
+  holdfast_queue_wait_seconds: {
+    type: 'histogram',
+    labels: ['stage'],
+    help: 'How long the first of a batch waited in this process before the batch was sent: decide (to Redis), append (to Postgres)',
+  },
+  holdfast_batch_size: {
+    type: 'histogram',
+    labels: ['stage'],
+    help: 'How many went in one call: commands (decide), entries (append)',
+  },
   holdfast_decisions_total: {
     type: 'counter',
     labels: ['answer'],
@@ -64,6 +74,17 @@ export const METRICS = {
     type: 'gauge',
     labels: ['which'],
     help: 'Operations that were asked for and have no answer yet: all, and waiting for the Postgres path',
+  },
+  holdfast_sweeps_total: {
+    type: 'counter',
+    labels: ['outcome'],
+    help: 'Rounds of the sweeper over all shards and over what Postgres knows to be due: done, failed (somewhere; the next round tries again)',
+  },
+  holdfast_sweep_duration_seconds: { type: 'histogram', labels: [], help: 'Time of one round of the sweeper' },
+  holdfast_swept_wallets_total: {
+    type: 'counter',
+    labels: ['where'],
+    help: 'Wallets that the sweeper looked after: hot (on the agenda in Redis), cold (Postgres said that a hold may have run out)',
   },
   holdfast_memory_lost_total: {
     type: 'counter',

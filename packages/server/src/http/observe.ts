@@ -1,5 +1,13 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { ErrorCode } from 'holdfast'
 import type { ServerTelemetry } from '../metrics/index.js'
+
+declare module 'fastify' {
+  interface FastifyReply {
+    /** By what code it was refused; null: it was not. */
+    refusal: ErrorCode | null
+  }
+}
 
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 
@@ -8,6 +16,7 @@ const routeOf = (request: FastifyRequest) => request.routeOptions.url ?? 'none'
 
 /** One measurement and one line of log a request, both free of what callers sent. */
 export function observeRequests(app: FastifyInstance, telemetry: ServerTelemetry): void {
+  app.decorateReply('refusal', null)
   let inFlight = 0
   const takeBack = telemetry.gauge('http_requests_in_flight', () => inFlight)
   app.addHook('onClose', async () => takeBack())
@@ -36,7 +45,14 @@ export function observeRequests(app: FastifyInstance, telemetry: ServerTelemetry
       route,
       status: `${Math.floor(reply.statusCode / 100)}xx`,
     })
-    const line = { method, route, status: reply.statusCode, durationMs: Math.round(durationMs) }
+    const { statusCode: status, refusal } = reply
+    const line = {
+      method,
+      route,
+      status,
+      durationMs: Math.round(durationMs),
+      ...(refusal !== null && { code: refusal }),
+    }
     // Probes come every few seconds for ever: they would be most of the log.
     const probe = route.startsWith('/health') || route === '/metrics'
     request.log[probe ? 'debug' : 'info'](line, 'request')

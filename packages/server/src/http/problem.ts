@@ -45,6 +45,7 @@ export function sendProblem(
   extra: Record<string, unknown> = {},
 ): FastifyReply {
   const problem = problemOf(error, reply.request.id, extra)
+  reply.refusal = error.code
   if (error.code === 'unauthenticated') reply.header('www-authenticate', 'Bearer')
   if (typeof error.facts.retryAfter === 'number') reply.header('retry-after', error.facts.retryAfter)
   // As a string: the route's own schema describes its success, and must not shape this.
