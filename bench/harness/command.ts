@@ -6,6 +6,7 @@ import { runAppend } from '../append/suite.js'
 import { runAudit } from '../audit/suite.js'
 import { runFallback } from '../fallback/suite.js'
 import { runGrowth } from '../growth/suite.js'
+import { runHttp } from '../http/suite.js'
 import { runWallets } from '../wallets/suite.js'
 import { BenchError } from './error.js'
 
@@ -36,6 +37,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   audit: runAudit,
   fallback: runFallback,
   growth: runGrowth,
+  http: runHttp,
   wallets: runWallets,
 }
 
