@@ -8,11 +8,13 @@ export interface Asked {
   readonly apiKey: string
   readonly connections: number
   readonly wallets: number
-  /** Whole seconds. */
-  readonly seconds: number
+  readonly until: Until
   /** Makes the keys of this run unlike all others. */
   readonly name: string
 }
+
+/** Whole seconds, or so many requests. */
+export type Until = { readonly duration: number } | { readonly amount: number }
 
 export interface LoadResult {
   readonly requests: number
@@ -30,7 +32,7 @@ interface Pair {
 const HOLD_BODY = JSON.stringify({ amount: HOLD_AMOUNT, ttl: HOLD_TTL_MS })
 const SETTLE_BODY = JSON.stringify({ total: SETTLE_TOTAL })
 
-export async function load({ url, apiKey, connections, wallets, seconds, name }: Asked): Promise<LoadResult> {
+export async function load({ url, apiKey, connections, wallets, until, name }: Asked): Promise<LoadResult> {
   const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' }
   const latencies = new Latencies()
   let pairs = 0
@@ -38,7 +40,7 @@ export async function load({ url, apiKey, connections, wallets, seconds, name }:
   const options: autocannon.Options = {
     url,
     connections,
-    duration: seconds,
+    ...until,
     requests: [
       {
         method: 'POST',

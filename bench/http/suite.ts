@@ -8,7 +8,7 @@ import { Servers } from '../harness/servers.js'
 import { type Measured, measured } from '../harness/statistics.js'
 import { WorkerProcess } from '../harness/worker-process.js'
 import { HoldfastBooks } from '../wallets/contenders/holdfast.js'
-import { load } from './load.js'
+import { load, type Until } from './load.js'
 import { PLANS, type Plan } from './plan.js'
 import { createKey, type Program, startBareServer, startHoldfastServer } from './programs.js'
 import { render } from './render.js'
@@ -70,6 +70,8 @@ export const runHttp: Suite = async ({ size, commandLine, profileFolder, say }) 
     const bare = await startBareServer(profileFolder)
     programs.push(bare)
     const stage = new Stage(plan, { server, bare }, engine, await createKey(place))
+    say(`http: warming up with ${plan.warmUpRequests} requests`)
+    await stage.warmUp()
     const scenarios: ScenarioResult[] = []
     for (const connections of plan.connections) scenarios.push(await play(stage, plan, connections, say))
     const books = new HoldfastBooks(place)
@@ -108,16 +110,28 @@ class Stage {
     readonly apiKey: string,
   ) {}
 
+  async warmUp(): Promise<void> {
+    const { warmUpRequests: amount } = this.plan
+    const connections = Math.max(...this.plan.connections)
+    for (const way of ['server', 'bare'] as const) await this.#ask(way, connections, `w-${way}`, { amount })
+    await this.#callEngine(connections, 'w-engine')
+  }
+
   async turn(way: Way, connections: number): Promise<Sample> {
     this.#turns += 1
     const name = `t${this.#turns}`
     return way === 'engine' ? this.#callEngine(connections, name) : this.#ask(way, connections, name)
   }
 
-  async #ask(way: 'server' | 'bare', connections: number, name: string): Promise<Sample> {
+  async #ask(
+    way: 'server' | 'bare',
+    connections: number,
+    name: string,
+    until: Until = { duration: this.plan.measureSeconds },
+  ): Promise<Sample> {
     const { url, pid } = this.programs[way]
-    const { wallets, measureSeconds: seconds } = this.plan
-    const asked = { url, apiKey: this.apiKey, connections, wallets, seconds, name }
+    const { wallets } = this.plan
+    const asked = { url, apiKey: this.apiKey, connections, wallets, name, until }
     const before = treeCpuMs(pid)
     const { requests, requestsPerSecond: perSecond, p50Ms, p99Ms, failed } = await load(asked)
     const cpuUs = ((treeCpuMs(pid) - before) * 1_000) / requests
@@ -138,7 +152,7 @@ class Stage {
   }
 }
 
-/** One after the other, round by round: what disturbs one disturbs all. The first round is to warm up, and is not counted. */
+/** One after the other, round by round: what disturbs one disturbs all. What answers is warmed up before. */
 async function play(
   stage: Stage,
   plan: Plan,
@@ -146,12 +160,9 @@ async function play(
   say: (line: string) => void,
 ): Promise<ScenarioResult> {
   const samples: Record<Way, Sample[]> = { server: [], bare: [], engine: [] }
-  for (let round = 0; round <= plan.rounds; round += 1) {
+  for (let round = 1; round <= plan.rounds; round += 1) {
     const order = round % 2 === 0 ? WAYS : [...WAYS].reverse()
-    for (const way of order) {
-      const sample = await stage.turn(way, connections)
-      if (round > 0) samples[way].push(sample)
-    }
+    for (const way of order) samples[way].push(await stage.turn(way, connections))
     const line = WAYS.map((way) => `${way} ${samples[way].at(-1)?.cpuUs.toFixed(1) ?? '–'}`).join(', ')
     say(`http: ${connections} connections, round ${round} of ${plan.rounds}, µs of processor time: ${line}`)
   }

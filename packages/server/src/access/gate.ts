@@ -23,7 +23,8 @@ export class Gate {
     this.#limits = { rateMax, concurrentMax }
   }
 
-  async identify(authorization: string | undefined): Promise<Caller> {
+  /** At once where the key is known. */
+  identify(authorization: string | undefined): Caller | Promise<Caller> {
     const text = /^bearer +(\S+)$/i.exec(authorization ?? '')?.[1]
     if (text === undefined) {
       const got = authorization === undefined ? 'nothing' : 'something else'
@@ -52,8 +53,9 @@ export class Gate {
     await this.#keyring.close()
   }
 
-  async #byKey(text: string): Promise<Caller> {
-    return callerOf(await this.#keyring.verify(text))
+  #byKey(text: string): Caller | Promise<Caller> {
+    const key = this.#keyring.verify(text)
+    return key instanceof Promise ? key.then(callerOf) : callerOf(key)
   }
 
   async #byToken(text: string): Promise<Caller> {
@@ -70,17 +72,18 @@ export class Gate {
   }
 }
 
-const callerOf = ({ id, tenant, scopes, walletPrefix, rateMax, concurrentMax, bodyMaxBytes }: ApiKey): Caller => ({
-  kind: 'key',
-  keyId: id,
-  tenant,
-  scopes,
-  wallet: null,
-  walletPrefix,
-  rateMax,
-  concurrentMax,
-  bodyMaxBytes,
-})
+/** A key is read anew every now and then, and used thousands of times in between. */
+const callers = new WeakMap<ApiKey, Caller>()
+
+function callerOf(key: ApiKey): Caller {
+  const known = callers.get(key)
+  if (known) return known
+  const { id: keyId, tenant, scopes, walletPrefix, rateMax, concurrentMax, bodyMaxBytes } = key
+  const limits = { rateMax, concurrentMax, bodyMaxBytes }
+  const caller: Caller = { kind: 'key', keyId, tenant, scopes, wallet: null, walletPrefix, ...limits }
+  callers.set(key, caller)
+  return caller
+}
 
 /** A browser that floods uses up its own wallet's share, not that of the backend behind it. */
 const nameOf = ({ keyId, wallet }: Caller): string => (wallet === null ? keyId : `${keyId} ${wallet}`)

@@ -1,4 +1,8 @@
-import { createHash, createHmac, randomBytes } from 'node:crypto'
+import * as crypto from 'node:crypto'
+
+const { createHash, createHmac, randomBytes } = crypto
+/** Not in every Node 20. */
+const hash = (crypto as Partial<typeof crypto>).hash
 
 /**
  * How a key looks:
@@ -29,7 +33,10 @@ export function wasGivenOut(text: string, databaseSecret: Uint8Array): boolean {
   return text.slice(-CHECK_LENGTH) === checkOf(text.slice(0, -CHECK_LENGTH), databaseSecret)
 }
 
-export const hashOf = (text: string): Buffer => createHash('sha256').update(text).digest()
+/** In one step where Node has one (20.12 and later): without the object in between it takes half the time. */
+export const hashOf: (text: string) => Buffer = hash
+  ? (text) => hash('sha256', text, 'buffer')
+  : (text) => createHash('sha256').update(text).digest()
 
 const checkOf = (body: string, secret: Uint8Array): string =>
   createHmac('sha256', secret).update(`api key ${body}`).digest('hex').slice(0, CHECK_LENGTH)

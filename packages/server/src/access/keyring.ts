@@ -34,14 +34,13 @@ export class Keyring {
     this.#timer.unref()
   }
 
-  /** Whose key this text is. */
-  async verify(text: string): Promise<ApiKey> {
+  /** Whose key this text is. At once where that is known: of a busy key it is, and promises are a good part of what a request costs. */
+  verify(text: string): ApiKey | Promise<ApiKey> {
     const id = idOf(text)
     // The check is for ids that would have to be looked up; of the others the hash is compared in any case.
     if (id === null || !(this.#known.has(id) || wasGivenOut(text, this.#keys.secret))) throw unknownKey()
-    const known = await this.#lookUp(id)
-    if (!known.found || !timingSafeEqual(hashOf(text), known.found.hash)) throw unknownKey()
-    return this.#usable(known.found, known.askedAt)
+    const known = this.#lookUp(id)
+    return known instanceof Promise ? known.then((late) => this.#match(text, late)) : this.#match(text, known)
   }
 
   /** The key with this id, for what was signed on its behalf. */
@@ -56,6 +55,11 @@ export class Keyring {
     await this.#noteUse()
   }
 
+  #match(text: string, { found, askedAt }: Known): ApiKey {
+    if (!found || !timingSafeEqual(hashOf(text), found.hash)) throw unknownKey()
+    return this.#usable(found, askedAt)
+  }
+
   #usable(found: FoundKey, askedAt: number): ApiKey {
     if (found.revokedAt !== null) throw new HoldfastError('unauthenticated', 'The key was revoked')
     const now = found.clock + performance.now() - askedAt
@@ -66,14 +70,14 @@ export class Keyring {
     return found
   }
 
-  async #lookUp(id: string): Promise<Known> {
+  #lookUp(id: string): Known | Promise<Known> {
     const known = this.#known.get(id) ?? this.#remember(id)
     const ageMs = performance.now() - known.askedAt
     if (ageMs < FRESH_MS) return known
     known.asking ??= this.#ask(id, known)
-    if (ageMs >= STALE_MS) await known.asking
-    // Somebody waits for it, or nobody does: then its failure shows when the next one has to.
-    else known.asking.catch(() => {})
+    if (ageMs >= STALE_MS) return known.asking.then(() => known)
+    // Nobody waits for it: its failure shows when the next one has to.
+    known.asking.catch(() => {})
     return known
   }
 

@@ -28,14 +28,15 @@ export function observeRequests(app: FastifyInstance, telemetry: ServerTelemetry
     inFlight -= 1
     return true
   }
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     arrived.add(request)
     inFlight += 1
-    reply.raw.once('close', () => {
+    reply.raw.on('close', () => {
       if (ended(request)) request.log.info({ method: request.method, route: routeOf(request) }, 'request_aborted')
     })
+    done()
   })
-  app.addHook('onResponse', async (request, reply) => {
+  app.addHook('onResponse', (request, reply, done) => {
     ended(request)
     const { method } = request
     const route = routeOf(request)
@@ -47,6 +48,7 @@ export function observeRequests(app: FastifyInstance, telemetry: ServerTelemetry
     })
     const { statusCode: status, refusal } = reply
     const line = {
+      requestId: request.id,
       method,
       route,
       status,
@@ -55,6 +57,7 @@ export function observeRequests(app: FastifyInstance, telemetry: ServerTelemetry
     }
     // Probes come every few seconds for ever: they would be most of the log.
     const probe = route.startsWith('/health') || route === '/metrics'
-    request.log[probe ? 'debug' : 'info'](line, 'request')
+    app.log[probe ? 'debug' : 'info'](line, 'request')
+    done()
   })
 }

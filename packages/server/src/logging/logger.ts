@@ -1,5 +1,6 @@
-import { type DestinationStream, destination, type Logger, pino } from 'pino'
+import { type DestinationStream, type Logger, pino } from 'pino'
 import { redact, redactText } from './redact.js'
+import { turnStream } from './turn-stream.js'
 
 /**
  * Standard error by default: standard output belongs to what a command answers.
@@ -7,7 +8,7 @@ import { redact, redactText } from './redact.js'
  * Redaction sits where every line passes, so that no caller has to think of it: facts by their names on the way in, and the
  * finished line once more for what looks like a credential, whatever it stands in.
  */
-export function createLogger(level: string, stream: DestinationStream = destination({ fd: 2, sync: true })): Logger {
+export function createLogger(level: string, stream: DestinationStream = turnStream()): Logger {
   const logger = pino(
     {
       level,

@@ -18,19 +18,24 @@ const BEARER = /\b(bearer|basic)\s+[\w.~+/=-]+/gi
 const API_KEY = /\bhf_\w+/g
 const WALLET_TOKEN = /\bhft_[\w.-]+/g
 
+/** What any of these begins with: most lines have none of it, and one look is a fifth of five. */
+const SUSPICIOUS = /:\/\/|\bb(?:earer|asic)\s|\bhft?_/i
+
 const DEPTH_MAX = 6
 const processKey = randomBytes(32)
 
 export const pseudonym = (value: string): string =>
   `~${createHmac('sha256', processKey).update(value).digest('base64url').slice(0, 12)}`
 
-export const redactText = (text: string): string =>
-  text
+export function redactText(text: string): string {
+  if (!SUSPICIOUS.test(text)) return text
+  return text
     .replace(URL_CREDENTIALS, '$1[redacted]@')
     .replace(URL_QUERY, '$1?[redacted]')
     .replace(BEARER, '$1 [redacted]')
     .replace(API_KEY, 'hf_[redacted]')
     .replace(WALLET_TOKEN, 'hft_[redacted]')
+}
 
 export function redact(value: unknown, depth = 0): unknown {
   if (typeof value === 'string') return redactText(value)
@@ -40,14 +45,37 @@ export function redact(value: unknown, depth = 0): unknown {
   if (value instanceof Date) return value
   if (ArrayBuffer.isView(value)) return '[bytes]'
   if (Array.isArray(value)) return value.map((item) => redact(item, depth + 1))
-  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, redactMember(name, item, depth)]))
+  const redacted: Record<string, unknown> = {}
+  for (const [name, item] of Object.entries(value)) redacted[name] = redactMember(name, item, depth)
+  return redacted
+}
+
+type Kind = 'secret' | 'personal' | 'location' | 'plain'
+
+const NAMES_MAX = 1_000
+/** Names come from the code, so they are few: three patterns for each of them, once. */
+const kinds = new Map<string, Kind>()
+
+function kindOf(name: string): Kind {
+  const known = kinds.get(name)
+  if (known) return known
+  const kind = SECRET.test(name)
+    ? 'secret'
+    : PERSONAL.test(name)
+      ? 'personal'
+      : LOCATION.test(name)
+        ? 'location'
+        : 'plain'
+  if (kinds.size < NAMES_MAX) kinds.set(name, kind)
+  return kind
 }
 
 function redactMember(name: string, value: unknown, depth: number): unknown {
   if (value === undefined || value === null) return value
-  if (SECRET.test(name)) return '[redacted]'
-  if (PERSONAL.test(name)) return pseudonym(typeof value === 'string' ? value : JSON.stringify(value))
-  if (LOCATION.test(name) && typeof value === 'string') return redactText(value).replace(/\?.*$/s, '?[redacted]')
+  const kind = kindOf(name)
+  if (kind === 'secret') return '[redacted]'
+  if (kind === 'personal') return pseudonym(typeof value === 'string' ? value : JSON.stringify(value))
+  if (kind === 'location' && typeof value === 'string') return redactText(value).replace(/\?.*$/s, '?[redacted]')
   return redact(value, depth + 1)
 }
 

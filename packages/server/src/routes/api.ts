@@ -12,10 +12,19 @@ export type { ApiOptions } from './v1.js'
 
 /** Everything below `/v1`: behind the gate. */
 export const apiRoutes: Routes<ApiOptions> = async (app, { holdfast, gate }) => {
-  app.addHook('onRequest', (request, reply) => letIn(gate, request, reply))
+  app.addHook('onRequest', (request, reply, done) => {
+    try {
+      const later = letIn(gate, request, reply)
+      if (later) later.then(() => done(), done)
+      else done()
+    } catch (error) {
+      done(error as Error)
+    }
+  })
   // No body is an empty one: the schema then says what is missing, if anything is.
-  app.addHook('preValidation', async (request) => {
+  app.addHook('preValidation', (request, _reply, done) => {
     if (request.body === undefined) request.body = {}
+    done()
   })
   for (const routes of [
     walletRoutes,

@@ -1,4 +1,3 @@
-import { setMaxListeners } from 'node:events'
 import type { FastifyRequest } from 'fastify'
 import { HoldfastError } from 'holdfast'
 import { Type } from 'typebox'
@@ -78,8 +77,6 @@ export const batchRoutes: Routes<ApiOptions> = async (app, options) => {
     const { operations } = request.body
     options.gate.spend(request.caller, operations.length - 1)
     const wait = waitOf(request, reply)
-    // One departure ends the waiting of all of them: so many listeners are no leak.
-    setMaxListeners(OPERATIONS_MAX, wait.signal)
     const results = await Promise.all(operations.map((item) => runItem(options, request, item, wait)))
     return { results }
   })

@@ -58,15 +58,20 @@ export function waitOf(request: FastifyRequest, reply: FastifyReply): { durabili
 }
 
 /** Before anything of the body is read. */
-export async function letIn(gate: Gate, request: FastifyRequest, reply: FastifyReply): Promise<void> {
-  const caller = await gate.identify(request.headers.authorization)
+export function letIn(gate: Gate, request: FastifyRequest, reply: FastifyReply): void | Promise<void> {
+  const caller = gate.identify(request.headers.authorization)
+  if (caller instanceof Promise) return caller.then((late) => admit(gate, late, request, reply))
+  admit(gate, caller, request, reply)
+}
+
+function admit(gate: Gate, caller: Caller, request: FastifyRequest, reply: FastifyReply): void {
   request.caller = caller
   const { scope } = request.routeOptions.config
   if (scope) requireScope(caller, scope)
   const { id } = request.params as { id?: string }
   if (id !== undefined) requireWallet(caller, id)
   // Answered, or given up by the caller: either way it is closed.
-  reply.raw.once('close', gate.enter(caller))
+  reply.raw.on('close', gate.enter(caller))
   checkLength(caller, request)
 }
 
