@@ -3,10 +3,10 @@ import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { METRICS } from 'holdfast'
-import { pino } from 'pino'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { OPTIONS, type Option } from '../packages/server/src/config/index.js'
+import { createLogger } from '../packages/server/src/logging/index.js'
 import { createMetrics, HTTP_METRICS } from '../packages/server/src/metrics/index.js'
 
 const OPS = fileURLToPath(new URL('../ops', import.meta.url))
@@ -138,7 +138,7 @@ describe('dashboard and alerts', () => {
 
   let known = new Map<string, readonly string[]>()
   beforeAll(async () => {
-    const { registry } = createMetrics(pino({ level: 'silent' }))
+    const { registry } = createMetrics(createLogger('silent'))
     const text = await registry.metrics()
     const ofProcess = [...text.matchAll(/^# TYPE ((?:process|nodejs)_\w+) (\w+)/gm)].flatMap(([, name, type]) =>
       type === 'histogram' ? [`${name}_sum`, `${name}_count`] : [name as string],
