@@ -34,7 +34,7 @@ it('every stage that an operation goes through is measured, and so are sweeper a
       'holdfast_decisions_total{answer="rejected"}',
       'holdfast_queue_wait_seconds_count{stage="append"}',
       'holdfast_batch_size_count{stage="append"}',
-      'postgres_query_duration_seconds_count{query="append",outcome="ok"}',
+      'postgres_query_duration_seconds_count{query="appendOne",outcome="ok"}',
       'postgres_query_duration_seconds_count{query="confirm",outcome="ok"}',
       'holdfast_entries_total{verdict="appended"}',
       'holdfast_sweeps_total{outcome="done"}',
