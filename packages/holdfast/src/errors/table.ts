@@ -159,6 +159,13 @@ export const ERRORS = {
     meaning: 'The checkout ran past its ttl; its items are back in the sale.',
     action: 'Check out again.',
   },
+  events_gone: {
+    status: 410,
+    retryable: false,
+    meaning:
+      'The events after this one are not there any more: they are older than what is kept, or Postgres was put back to before it.',
+    action: 'Read wallets and entries anew, and connect without `Last-Event-ID`.',
+  },
   too_large: {
     status: 413,
     retryable: false,

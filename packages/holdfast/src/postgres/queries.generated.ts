@@ -207,6 +207,8 @@ DELETE FROM transfers t
 USING unnest($1::uuid[], $2::text[], $3::uuid[], $4::bigint[], $5::bigint[], $6::bigint[]) AS e(source, key, target, amount, fee, attempt)
 WHERE t.source = e.source AND t.key = e.key AND t.target = e.target AND t.amount = e.amount AND t.fee = e.fee
   AND (e.attempt = 0 OR e.attempt = t.attempt)`,
+  feedMark: `-- The mark at a position, and the head. No mark: the feed does not reach back so far, or there never was such a position.
+SELECT h.position AS head, (SELECT f.mark FROM feed f WHERE f.position = $1) AS mark FROM feed_head h`,
   findApiKeys: `-- \`clock\`: whether it has expired is a question to one clock, not to each server's own.
 SELECT id, tenant, name, scopes, wallet_prefix, hash, created_at, expires_at, revoked_at, last_used_at, rate_max, concurrent_max,
        body_max_bytes, clock_ms() AS clock
@@ -293,6 +295,32 @@ FROM wallets w
 LEFT JOIN (SELECT ref FROM wallets WHERE ref = ANY ($1::uuid[]) ORDER BY ref FOR NO KEY UPDATE SKIP LOCKED) AS free ON free.ref = w.ref
 WHERE w.ref = ANY ($1::uuid[])`,
   nextLockToken: `SELECT nextval('lock_tokens') AS token`,
+  noteExpiring: `-- Open holds that run out within $1 ms and were not told of yet, those of sessions left out: a session's time is moved on by every tick.
+-- Holds whose whole life is shorter than that are left out too. Each is told once: by the primary key, whoever looks at the same time.
+WITH upcoming AS (
+  SELECT w.ref, w.tenant, h.hold, h.expires_at, h.left_over
+  FROM wallets w CROSS JOIN LATERAL open_holds(w.ref, w.since) AS h
+  WHERE w.due > 0 AND w.due <= clock_ms() + $1::bigint AND h.expires_at > clock_ms() AND h.expires_at <= clock_ms() + $1::bigint
+    AND NOT EXISTS (SELECT FROM feed_expiring x WHERE x.wallet = w.ref AND x.hold = h.hold AND x.expires_at = h.expires_at)
+    AND EXISTS (
+      SELECT FROM entries e WHERE e.wallet = w.ref AND e.key = h.hold AND e.params NOT LIKE 'meter %' AND h.expires_at - e.at > $1::bigint
+    )
+), told AS (
+  INSERT INTO feed_expiring (wallet, hold, expires_at) SELECT ref, hold, expires_at FROM upcoming
+  ON CONFLICT DO NOTHING RETURNING wallet, hold, expires_at
+), forgotten AS (
+  DELETE FROM feed_expiring WHERE expires_at < clock_ms() - 60000
+)
+INSERT INTO feed_inbox (wallets, firsts, lasts, notice)
+SELECT ARRAY[u.ref], '{0}', '{0}',
+       jsonb_build_object('event', 'hold.expiring', 'hold', u.hold, 'expiresAt', u.expires_at, 'left', u.left_over)
+FROM upcoming u JOIN told t ON t.wallet = u.ref AND t.hold = u.hold AND t.expires_at = u.expires_at
+ORDER BY u.expires_at`,
+  noteNotices: `-- What is no entry, where somebody asks for events. $1 refs, $2 tenants, $3 what to say.
+INSERT INTO feed_inbox (wallets, firsts, lasts, notice, tenant)
+SELECT ARRAY[n.wallet], '{0}', '{0}', n.notice, n.tenant
+FROM unnest($1::uuid[], $2::text[], $3::jsonb[]) AS n(wallet, tenant, notice)
+WHERE EXISTS (SELECT FROM settings s WHERE s.feed_until > clock_ms())`,
   openHolds: `-- Open holds of wallets, each by the bound that its row has.
 SELECT r.n, h.hold, h.amount, h.captured, h.left_over, h.expires_at, h.refunded
 FROM unnest($1::uuid[], $2::bigint[]) WITH ORDINALITY AS r(ref, since, n), open_holds(r.ref, r.since) AS h`,
@@ -322,6 +350,11 @@ SELECT least_epoch() AS floor, s.epoch_floor AS settled, s.stopped_at, s.stopped
           AND NOT EXISTS (SELECT FROM entries e WHERE e.wallet = o.wallet AND e.seq = o.seq AND e.hash = o.hash)
           AND NOT (o.seq = 0 AND EXISTS (SELECT FROM wallets w WHERE w.ref = o.wallet AND w.genesis = o.hash))) AS missing
 FROM settings s`,
+  pruneFeed: `-- What is older than $1 ms, of the oldest $2 rows. The last row stays: positions are compared with it.
+DELETE FROM feed WHERE position IN (
+  SELECT f.position FROM (SELECT o.position, o.at FROM feed o ORDER BY o.position LIMIT $2) AS f
+  WHERE f.at < clock_ms() - $1::bigint AND f.position < (SELECT h.position FROM feed_head h)
+)`,
   raiseEpochs: `-- New lives for the states of wallets: whatever was decided under an older epoch and is not here yet never will be.
 -- $1 wallets   $2 at least this epoch   $3 used from memory from now on?   $4–$6 epoch, seq and hash of what Redis has as acknowledged
 -- \`holds\`: the journal has what the state in Redis knew to be in it, unless that is past.
@@ -341,6 +374,27 @@ SELECT e.*, encode(e.hash, 'hex') AS hash_hex,
                        (SELECT w.genesis FROM wallets w WHERE w.ref = e.wallet)), 'hex') AS prev_hex
 FROM entries e
 WHERE e.wallet = $1 AND e.seq >= $2 ORDER BY e.seq LIMIT $3`,
+  readFeed: `-- Rows of the feed after a position and up to another, of some tenants, with all that they are about: at most $4 rows, and no further one
+-- once $5 entries are read. $6: only what is about this wallet, of the first of the tenants; the rows themselves come in any case.
+WITH seen AS (
+  SELECT f.*, sum(f.size) OVER (ORDER BY f.position) - f.size AS before
+  FROM (SELECT * FROM feed WHERE tenant = ANY ($1::text[]) AND position > $2 AND position <= $3 ORDER BY position LIMIT $4) AS f
+), page AS (
+  SELECT * FROM seen WHERE before < $5
+), chosen AS (
+  SELECT p.position, i.* FROM page p
+  CROSS JOIN unnest(p.wallets, p.firsts, p.lasts, p.notices) WITH ORDINALITY AS i(wallet, first, last, notice, n)
+  WHERE $6::text IS NULL OR i.wallet = (SELECT w.ref FROM wallets w WHERE w.tenant = ($1::text[])[1] AND w.id COLLATE "C" = $6)
+)
+SELECT p.position AS feed_position, p.mark, p.tenant, p.size, p.at AS fed_at, c.n, c.first, c.notice, w.id AS wallet_id, e.*,
+       encode(e.hash, 'hex') AS hash_hex,
+       encode(coalesce(lag(e.hash) OVER (PARTITION BY p.position, c.n ORDER BY e.seq),
+                       (SELECT b.hash FROM entries b WHERE b.wallet = e.wallet AND b.seq = e.seq - 1), w.genesis), 'hex') AS prev_hex
+FROM page p
+LEFT JOIN chosen c ON c.position = p.position
+LEFT JOIN wallets w ON w.ref = c.wallet
+LEFT JOIN entries e ON e.wallet = c.wallet AND e.seq BETWEEN c.first AND c.last
+ORDER BY p.position, c.n, e.seq`,
   readHoldEntries: `-- The entries about a hold in a stretch of its wallet's journal. There is no index for it, which every append would pay for: a stretch is
 -- read by seq, and callers keep it short.
 SELECT e.*, encode(e.hash, 'hex') AS hash_hex,
@@ -410,10 +464,12 @@ LEFT JOIN LATERAL (
 WHERE w.ref = $1`,
   relaxDue: `-- Nothing was due after all: the bound moves on, if nothing else happened meanwhile.
 UPDATE wallets SET due = $4 WHERE ref = $1 AND epoch = $2 AND seq = $3`,
+  relayFeed: `SELECT head, mark, relayed, more, feeding FROM relay_feed($1, $2)`,
   revokeApiKey: `-- The first time counts: revoking again changes nothing.
 UPDATE api_keys SET revoked_at = coalesce(revoked_at, clock_ms()) WHERE id = $1
 RETURNING id, tenant, name, scopes, wallet_prefix, hash, created_at, expires_at, revoked_at, last_used_at, rate_max, concurrent_max,
           body_max_bytes, clock_ms() AS clock`,
+  startFeed: `SELECT start_feed($1) AS begun`,
   stop: `-- Nothing more is decided. Unless an operator has let things go on meanwhile, under epochs above what is missing.
 UPDATE settings
 SET stopped_at = coalesce(stopped_at, clock_ms()), stopped_because = coalesce(stopped_because, $2), stopped_epoch = greatest(stopped_epoch, $1)

@@ -1,13 +1,11 @@
 import { createHmac, randomUUID } from 'node:crypto'
 import type { AuditReport, Finding } from 'holdfast'
 import type { ServerTelemetry } from '../metrics/index.js'
+import { FindingsNews, nameOf } from './news.js'
 
 /** The body is signed together with the time, so that nobody can send it again later as if it were news. */
 const SIGNATURE_HEADER = 'holdfast-signature'
 
-/** What stays is found by every audit. It is told once, and again after this. */
-const REPEAT_MS = 60 * 60 * 1_000
-const TOLD_MAX = 10_000
 /** Findings a message; deliveries waiting. */
 const FINDINGS_MAX = 100
 const WAITING_MAX = 100
@@ -36,7 +34,7 @@ export class FindingsWebhook {
   readonly #url: URL
   readonly #headers: Readonly<Record<string, string>>
   readonly #waiting: Message[] = []
-  readonly #told = new Map<string, number>()
+  readonly #news = new FindingsNews()
   readonly #stop = new AbortController()
   #working: Promise<void> | undefined
 
@@ -57,7 +55,7 @@ export class FindingsWebhook {
 
   /** Never throws and never waits. */
   push({ findings }: AuditReport): void {
-    const news = findings.filter((finding) => this.#isNews(finding))
+    const news = findings.filter((finding) => this.#news.isNews(finding))
     for (let at = 0; at < news.length; at += FINDINGS_MAX) this.#add(news.slice(at, at + FINDINGS_MAX))
     this.#work()
   }
@@ -71,19 +69,6 @@ export class FindingsWebhook {
     })
   }
 
-  #isNews(finding: Finding): boolean {
-    const name = nameOf(finding)
-    const now = Date.now()
-    if (finding.action !== 'repaired' && now - (this.#told.get(name) ?? 0) < REPEAT_MS) return false
-    this.#told.delete(name)
-    this.#told.set(name, now)
-    for (const oldest of this.#told.keys()) {
-      if (this.#told.size <= TOLD_MAX) break
-      this.#told.delete(oldest)
-    }
-    return true
-  }
-
   #add(findings: readonly Finding[]): void {
     const names = findings.map(nameOf)
     if (this.#waiting.length >= WAITING_MAX) return this.#end(names, 'dropped')
@@ -95,7 +80,7 @@ export class FindingsWebhook {
   /** What nobody was told of is news for as long as it stays. */
   #end(names: readonly string[], outcome: 'delivered' | 'failed' | 'dropped'): void {
     this.#settings.telemetry.count('webhook_deliveries_total', { outcome })
-    if (outcome !== 'delivered') for (const name of names) this.#told.delete(name)
+    if (outcome !== 'delivered') this.#news.forget(names)
   }
 
   async #deliverAll(): Promise<void> {
@@ -167,9 +152,6 @@ export class FindingsWebhook {
     await this.#working
   }
 }
-
-const nameOf = ({ cause, ref, tenant, field, seq, action }: Finding): string =>
-  [cause, tenant, ref, field, seq, action].join(' ')
 
 /** `fetch` itself only says that it failed. */
 function reasonOf(error: Error & { cause?: { code?: string; message?: string } }): string {

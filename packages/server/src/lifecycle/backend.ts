@@ -1,6 +1,7 @@
 import { type BackgroundAudit, Holdfast } from 'holdfast'
 import { ApiKeys, Gate } from '../access/index.js'
 import { FindingsWebhook } from '../audit/index.js'
+import { EventHub, type EventSettings } from '../events/index.js'
 import type { ServerTelemetry } from '../metrics/index.js'
 import type { Connections } from './connections.js'
 
@@ -9,6 +10,7 @@ export interface Backend {
   holdfast: Holdfast
   keys: ApiKeys
   gate: Gate
+  events: EventHub
   /** Answers what is under way. The connections belong to others. */
   close(): Promise<void>
 }
@@ -21,23 +23,37 @@ export interface BackendSettings {
   auditRepair: boolean
   auditWebhookUrl?: string | undefined
   auditWebhookSecret?: string | undefined
+  eventsKeepMs: number
+  /** 0: holds that are about to expire are not told of. */
+  eventsExpiringMs: number
+  /** For tests. */
+  streams?: Pick<EventSettings, 'heartbeatMs' | 'stallMs' | 'streamsMax'>
   telemetry: ServerTelemetry
 }
 
 export async function openBackend({ redis, postgres }: Connections, settings: BackendSettings): Promise<Backend> {
   const { keyRate: rateMax, keyConcurrent: concurrentMax, telemetry } = settings
   const webhook = webhookOf(settings)
-  const audit = auditOf(settings, webhook)
+  let events: EventHub | undefined
+  const audit = auditOf(settings, (report) => {
+    webhook?.push(report)
+    events?.noteFindings(report)
+  })
   // The schema was seen to when the connections were made.
   const holdfast = await Holdfast.connect({ redis, postgres, migrate: false, telemetry, audit })
   try {
     const keys = await ApiKeys.of(postgres)
     const gate = new Gate(keys, { telemetry, rateMax, concurrentMax })
+    const hub = new EventHub(
+      { postgres, secret: keys.secret, gate, telemetry },
+      { keepMs: settings.eventsKeepMs, expiringMs: settings.eventsExpiringMs, ...settings.streams },
+    )
+    events = hub
     const close = async () => {
-      await Promise.all([holdfast.close(), webhook?.close()])
+      await Promise.all([holdfast.close(), webhook?.close(), hub.close()])
       await gate.close()
     }
-    return { holdfast, keys, gate, close }
+    return { holdfast, keys, gate, events: hub, close }
   } catch (error) {
     await holdfast.close()
     throw error
@@ -50,7 +66,7 @@ function webhookOf({ auditWebhookUrl: url, auditWebhookSecret: secret, telemetry
 
 function auditOf(
   { auditIntervalMs: every, auditRepair: repair }: BackendSettings,
-  webhook: FindingsWebhook | null,
+  onReport: NonNullable<BackgroundAudit['onReport']>,
 ): BackgroundAudit | false {
-  return every > 0 && { every, repair, onReport: (report) => webhook?.push(report) }
+  return every > 0 && { every, repair, onReport }
 }

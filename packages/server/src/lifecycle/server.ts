@@ -32,12 +32,22 @@ export interface RunningServer {
 
 export async function startServer(settings: ServerSettings): Promise<RunningServer> {
   const { connections, backend, logger, metrics, version, corsOrigins = [], bodyMaxBytes } = settings
-  const { holdfast, gate } = backend
+  const { holdfast, gate, events } = backend
   const readiness = new Readiness(
     { redis: () => connections.redis.ping(), postgres: () => checkPostgres(connections.postgres) },
     { timeoutMs: settings.healthTimeoutMs, telemetry: metrics.telemetry },
   )
-  const app = await createApp({ logger, metrics, readiness, version, holdfast, gate, corsOrigins, bodyMaxBytes })
+  const app = await createApp({
+    logger,
+    metrics,
+    readiness,
+    version,
+    holdfast,
+    gate,
+    events,
+    corsOrigins,
+    bodyMaxBytes,
+  })
   await listen(app, settings)
   const stop = async () => {
     readiness.stop()

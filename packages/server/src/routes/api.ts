@@ -1,4 +1,5 @@
 import { batchRoutes } from './batch.js'
+import { eventRoutes } from './events.js'
 import { holdRoutes } from './holds.js'
 import type { Routes } from './index.js'
 import { operationRoutes } from './operations.js'
@@ -11,7 +12,7 @@ import { walletRoutes } from './wallets.js'
 export type { ApiOptions } from './v1.js'
 
 /** Everything below `/v1`: behind the gate. */
-export const apiRoutes: Routes<ApiOptions> = async (app, { holdfast, gate }) => {
+export const apiRoutes: Routes<ApiOptions> = async (app, { holdfast, gate, events }) => {
   app.addHook('onRequest', (request, reply) => letIn(gate, request, reply))
   // No body is an empty one: the schema then says what is missing, if anything is.
   app.addHook('preValidation', async (request) => {
@@ -25,7 +26,8 @@ export const apiRoutes: Routes<ApiOptions> = async (app, { holdfast, gate }) => 
     transferRoutes,
     batchRoutes,
     tokenRoutes,
+    eventRoutes,
   ]) {
-    await app.register(routes, { holdfast, gate })
+    await app.register(routes, { holdfast, gate, events })
   }
 }

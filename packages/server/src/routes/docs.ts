@@ -54,6 +54,7 @@ export async function describeApi(app: FastifyInstance, version: string): Promis
         { name: 'transfers', description: 'Between wallets' },
         { name: 'batch', description: 'Many operations in one request' },
         { name: 'tokens', description: 'For browsers' },
+        { name: 'events', description: 'What happens, told as it happens' },
         { name: 'health', description: 'For load balancers and orchestrators' },
         { name: 'operating', description: 'For whoever runs the server' },
       ],
