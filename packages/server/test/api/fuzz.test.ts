@@ -39,7 +39,7 @@ beforeAll(async () => {
 })
 
 /** Streams of events that were opened by the way would never end by themselves. */
-const ending = setInterval(() => api?.backend.events.endStreams(), 100)
+const ending = setInterval(() => api?.backend.events.endStreams(), 10)
 afterAll(() => clearInterval(ending))
 
 async function furnish(call: Caller): Promise<void> {
