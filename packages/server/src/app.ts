@@ -15,6 +15,7 @@ import { validatorCompiler } from './http/validation.js'
 import type { Metrics } from './metrics/index.js'
 import { apiRoutes, describeApi, docsRoutes, errorRoutes, healthRoutes, metricsRoutes } from './routes/index.js'
 import { ProblemSchema, SHARED } from './schemas/index.js'
+import type { Webhooks } from './webhooks/index.js'
 
 export interface AppOptions {
   logger: Logger
@@ -24,6 +25,7 @@ export interface AppOptions {
   holdfast: Holdfast
   gate: Gate
   events: EventHub
+  webhooks: Webhooks
   /** Of pages that may call from a browser. Default: none. */
   corsOrigins?: readonly string[]
   /** Default 256 kB: a batch of many operations, or 4 kB of metadata many times over. */
@@ -38,7 +40,7 @@ const PATH_PARAMETER_MAX = 255 * 4 * 3
 
 /** The HTTP application, ready to listen or to be injected into. It owns no connection: what it needs is handed in. */
 export async function createApp(options: AppOptions): Promise<FastifyInstance> {
-  const { logger, metrics, readiness, version, holdfast, gate, events, corsOrigins = [] } = options
+  const { logger, metrics, readiness, version, holdfast, gate, events, webhooks, corsOrigins = [] } = options
   const app: FastifyInstance = fastify({
     loggerInstance: logger as FastifyBaseLogger,
     // Fastify's own lines would carry URLs, and with them wallets and keys.
@@ -78,7 +80,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(metricsRoutes, { registry: metrics.registry })
   await app.register(docsRoutes)
   await app.register(errorRoutes)
-  await app.register(apiRoutes, { prefix: '/v1', holdfast, gate, events })
+  await app.register(apiRoutes, { prefix: '/v1', holdfast, gate, events, webhooks })
   return app
 }
 

@@ -57,6 +57,12 @@ export const ERRORS = {
     meaning: 'There is no sale with this id in this tenant.',
     action: 'Open the sale first, or check id and tenant.',
   },
+  webhook_not_found: {
+    status: 404,
+    retryable: false,
+    meaning: 'There is no webhook with this id in this tenant.',
+    action: 'Check the id: the list of webhooks has those that there are.',
+  },
   checkout_not_found: {
     status: 404,
     retryable: false,

@@ -102,6 +102,12 @@ export class PostgresFeed {
     return { mark: row.mark, head: Number(row.head) }
   }
 
+  /** The oldest row that is kept. */
+  async oldest(): Promise<FeedHead> {
+    const [row] = await this.#postgres.query<{ position: string; mark: number }>('oldestFeed', [])
+    return { position: Number(row?.position ?? 0), mark: row?.mark ?? 0 }
+  }
+
   /** Rows in their order, and up to which position these are all that there are. */
   async read({ tenants, after, upTo, wallet = null }: FeedQuestion): Promise<{ rows: FeedRow[]; end: number }> {
     const last = Math.min(upTo, after + READ_SPAN)

@@ -1,10 +1,8 @@
-import { createHmac, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import type { AuditReport, Finding } from 'holdfast'
 import type { ServerTelemetry } from '../metrics/index.js'
+import { backoffMs as pauseOf, postSigned } from '../webhooks/index.js'
 import { FindingsNews, nameOf } from './news.js'
-
-/** The body is signed together with the time, so that nobody can send it again later as if it were news. */
-const SIGNATURE_HEADER = 'holdfast-signature'
 
 /** Findings a message; deliveries waiting. */
 const FINDINGS_MAX = 100
@@ -31,8 +29,6 @@ interface Message {
 /** Tells an address of findings: signed, one message at a time, and again when it does not answer with a yes. */
 export class FindingsWebhook {
   readonly #settings: Required<WebhookSettings>
-  readonly #url: URL
-  readonly #headers: Readonly<Record<string, string>>
   readonly #waiting: Message[] = []
   readonly #news = new FindingsNews()
   readonly #stop = new AbortController()
@@ -40,17 +36,6 @@ export class FindingsWebhook {
 
   constructor(settings: WebhookSettings) {
     this.#settings = { triesMax: 8, backoffMs: 1_000, backoffMaxMs: 60_000, timeoutMs: 10_000, ...settings }
-    this.#url = new URL(settings.url)
-    const { username, password } = this.#url
-    // `fetch` takes no address with a name and a password in it.
-    Object.assign(this.#url, { username: '', password: '' })
-    const credentials = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString(
-      'base64',
-    )
-    this.#headers = {
-      'content-type': 'application/json',
-      ...((username || password) && { authorization: `Basic ${credentials}` }),
-    }
   }
 
   /** Never throws and never waits. */
@@ -91,47 +76,19 @@ export class FindingsWebhook {
   }
 
   async #deliver({ id, body }: Message): Promise<boolean> {
-    const { triesMax, backoffMs, backoffMaxMs, telemetry } = this.#settings
+    const { url, secret, timeoutMs, triesMax, backoffMs, backoffMaxMs, telemetry } = this.#settings
     let reason = ''
     for (let attempt = 1; attempt <= triesMax && !this.#stop.signal.aborted; attempt += 1) {
       if (attempt > 1) {
-        // Some of it is chance: those who were turned away together must not come back together.
-        await this.#sleep((0.5 + Math.random() / 2) * Math.min(backoffMaxMs, backoffMs * 2 ** (attempt - 2)))
+        await this.#sleep(pauseOf(attempt - 1, backoffMs, backoffMaxMs))
       }
-      reason = await this.#send(id, body).catch(reasonOf)
+      // Where the operator said: inside or not is theirs to choose.
+      reason = await postSigned({ url, secret, id, body, timeoutMs, signal: this.#stop.signal, inside: true })
       if (reason === '') return true
     }
     if (this.#stop.signal.aborted) return false
     telemetry.log?.('error', 'webhook_failed', { id, tries: triesMax, reason })
     return false
-  }
-
-  /** Empty: it was taken. Otherwise why not. */
-  async #send(id: string, body: string): Promise<string> {
-    const { secret, timeoutMs } = this.#settings
-    const timeout = new AbortController()
-    const end = (): void => timeout.abort()
-    const timer = setTimeout(end, timeoutMs)
-    this.#stop.signal.addEventListener('abort', end, { once: true })
-    try {
-      const response = await fetch(this.#url, {
-        method: 'POST',
-        // Elsewhere is not where the operator wanted it told.
-        redirect: 'error',
-        headers: {
-          ...this.#headers,
-          'holdfast-delivery': id,
-          [SIGNATURE_HEADER]: signatureOf(secret, Math.floor(Date.now() / 1_000), body),
-        },
-        body,
-        signal: timeout.signal,
-      })
-      await response.body?.cancel()
-      return response.ok ? '' : `status ${response.status}`
-    } finally {
-      clearTimeout(timer)
-      this.#stop.signal.removeEventListener('abort', end)
-    }
   }
 
   #sleep(ms: number): Promise<void> {
@@ -151,16 +108,4 @@ export class FindingsWebhook {
     this.#stop.abort()
     await this.#working
   }
-}
-
-/** `fetch` itself only says that it failed. */
-function reasonOf(error: Error & { cause?: { code?: string; message?: string } }): string {
-  if (error.name === 'AbortError') return 'no answer in time'
-  return error.cause?.code ?? error.cause?.message ?? error.name
-}
-
-/** `t=<seconds since 1970>,v1=<HMAC-SHA256 of "<t>.<body>" in hexadecimal>` */
-export function signatureOf(secret: string, seconds: number, body: string): string {
-  const digest = createHmac('sha256', secret).update(`${seconds}.${body}`).digest('hex')
-  return `t=${seconds},v1=${digest}`
 }

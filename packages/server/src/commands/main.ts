@@ -20,6 +20,12 @@ const createKey: Run = async (...given) => (await import('./keys.js')).createKey
 const listKeys: Run = async (...given) => (await import('./keys.js')).listKeys(...given)
 const revokeKey: Run = async (...given) => (await import('./keys.js')).revokeKey(...given)
 
+const createWebhook: Run = async (...given) => (await import('./webhooks.js')).createWebhook(...given)
+const listWebhooks: Run = async (...given) => (await import('./webhooks.js')).listWebhooks(...given)
+const deleteWebhook: Run = async (...given) => (await import('./webhooks.js')).deleteWebhook(...given)
+const deadDeliveries: Run = async (...given) => (await import('./webhooks.js')).deadDeliveries(...given)
+const replayDeliveries: Run = async (...given) => (await import('./webhooks.js')).replayDeliveries(...given)
+
 const COMMANDS = [
   { name: 'dev', description: 'the server with a private Redis and Postgres, all on this machine', run: dev },
   { name: 'serve', description: 'the server, on the Redis and Postgres that it is given', run: serve },
@@ -46,10 +52,19 @@ const COMMANDS = [
   { name: 'keys create', description: 'make an API key; it is shown this once', run: createKey },
   { name: 'keys list', description: 'the keys there are, and when they were last used', run: listKeys },
   { name: 'keys revoke', description: 'make a key worthless, on every server within a second', run: revokeKey },
+  {
+    name: 'webhooks create',
+    description: 'have events told to an address; the secret that signs them is shown this once',
+    run: createWebhook,
+  },
+  { name: 'webhooks list', description: 'where events are told, and how that is going', run: listWebhooks },
+  { name: 'webhooks delete', description: 'tell a webhook nothing more', run: deleteWebhook },
+  { name: 'webhooks dead', description: 'events that a webhook did not take within a day', run: deadDeliveries },
+  { name: 'webhooks replay', description: 'have those told again, for another day', run: replayDeliveries },
 ] as const
 
 /** What a first word stands for. */
-const GROUPS = { keys: 'API keys for the server' } as const
+const GROUPS = { keys: 'API keys for the server', webhooks: 'where events are told' } as const
 
 const EXIT_CODES = `
 Exit codes: ${EXIT.ok} done, ${EXIT.failed} tried and failed, ${EXIT.usage} wrong flags or configuration.`

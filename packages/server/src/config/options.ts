@@ -1,3 +1,4 @@
+import { EVENT_NAMES, type EventName } from 'holdfast'
 import { isScope, SCOPE_MEANINGS, SCOPES, type Scope } from '../access/scopes.js'
 
 /**
@@ -15,6 +16,11 @@ export type CommandName =
   | 'keys create'
   | 'keys list'
   | 'keys revoke'
+  | 'webhooks create'
+  | 'webhooks list'
+  | 'webhooks delete'
+  | 'webhooks dead'
+  | 'webhooks replay'
 
 export interface Option<T> {
   /** On the command line, without the dashes. */
@@ -99,7 +105,8 @@ const TOOLS = ['audit', 'rebuild'] as const
 /** Look at both servers, and end. */
 const LOOKS = ['reconcile', 'doctor'] as const
 const KEYS = ['keys create', 'keys list', 'keys revoke'] as const
-const ALL = ['dev', 'serve', 'migrate', ...TOOLS, ...LOOKS, ...KEYS] as const
+const WEBHOOKS = ['webhooks create', 'webhooks list', 'webhooks delete', 'webhooks dead', 'webhooks replay'] as const
+const ALL = ['dev', 'serve', 'migrate', ...TOOLS, ...LOOKS, ...KEYS, ...WEBHOOKS] as const
 
 const SHARDS_MAX = 16_384
 
@@ -142,7 +149,7 @@ export const OPTIONS = {
     hint: 'url',
     text: 'The Postgres to use. Better in the environment when it holds a password: flags can be seen by others',
     commands: ALL,
-    required: ['serve', 'migrate', ...TOOLS, ...LOOKS, ...KEYS],
+    required: ['serve', 'migrate', ...TOOLS, ...LOOKS, ...KEYS, ...WEBHOOKS],
     secret: true,
     expected: 'a URL such as postgres://user:password@127.0.0.1:5432/database',
     parse: url('postgres:', 'postgresql:'),
@@ -359,6 +366,51 @@ export const OPTIONS = {
     expected: 'milliseconds from 1000 to 86400000, or 0',
     parse: (text) => (text === '0' ? 0 : integer(1_000, 86_400_000)(text)),
   }),
+  webhookHosts: option<readonly string[]>({
+    flag: 'webhook-hosts',
+    variable: 'HOLDFAST_WEBHOOK_HOSTS',
+    hint: 'list',
+    text: 'Hosts that webhooks may be at although their addresses are not public, or without TLS, separated by commas; with a port only that one',
+    commands: [...SERVERS, 'webhooks create'],
+    defaultOf: { dev: ['localhost', '127.0.0.1', '[::1]'] },
+    expected: 'hosts such as hooks.internal or localhost:8080',
+    parse: list((text) => (/^(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(:\d{1,5})?$/.test(text) ? text : undefined)),
+  }),
+  webhookId: option<string>({
+    flag: 'id',
+    hint: 'id',
+    argument: true,
+    text: 'The webhook, by the id that webhooks list shows',
+    commands: ['webhooks delete', 'webhooks dead', 'webhooks replay'],
+    required: ['webhooks delete', 'webhooks dead', 'webhooks replay'],
+    expected: 'the id of a webhook',
+    parse: nonEmpty,
+  }),
+  webhookUrl: option<string>({
+    flag: 'url',
+    hint: 'url',
+    text: 'Who is told, by POST',
+    commands: ['webhooks create'],
+    required: ['webhooks create'],
+    expected: 'a URL such as https://example.com/holdfast',
+    parse: nonEmpty,
+  }),
+  webhookEvents: option<readonly EventName[]>({
+    flag: 'events',
+    hint: 'list',
+    text: `Which events, separated by commas: ${EVENT_NAMES.join(', ')}. Without it all`,
+    commands: ['webhooks create'],
+    expected: `some of ${EVENT_NAMES.join(', ')}`,
+    parse: list((text) => EVENT_NAMES.find((name) => name === text)),
+  }),
+  balanceLow: option<number>({
+    flag: 'balance-low',
+    hint: 'amount',
+    text: 'balance.low: when available falls below this. Without it never',
+    commands: ['webhooks create'],
+    expected: 'a whole number from 0 to 999999999999999',
+    parse: integer(0, 999_999_999_999_999),
+  }),
   corsOrigins: option<readonly string[]>({
     flag: 'cors-origins',
     variable: 'HOLDFAST_CORS_ORIGINS',
@@ -411,9 +463,9 @@ export const OPTIONS = {
   tenant: option<string>({
     flag: 'tenant',
     hint: 'name',
-    text: 'Whose wallets the key is for; of a list: only the keys of this tenant',
-    commands: ['keys create', 'keys list'],
-    defaultOf: { 'keys create': 'default' },
+    text: 'Whose wallets the key or webhook is for; of a list: only those of this tenant',
+    commands: ['keys create', 'keys list', 'webhooks create', 'webhooks list'],
+    defaultOf: { 'keys create': 'default', 'webhooks create': 'default' },
     expected: '1 to 64 of a-z, 0-9, _ and -',
     parse: (text) => (/^[a-z0-9_-]{1,64}$/.test(text) ? text : undefined),
   }),
@@ -439,7 +491,7 @@ export const OPTIONS = {
     flag: 'wallet-prefix',
     hint: 'text',
     text: 'Only for wallets whose id begins with it',
-    commands: ['keys create'],
+    commands: ['keys create', 'webhooks create'],
     expected: '1 to 255 characters, none of them control characters',
     parse: (text) => (/^\P{Cc}{1,255}$/u.test(text) ? text : undefined),
   }),
@@ -502,6 +554,7 @@ export const OPTIONS = {
   | Option<boolean>
   | Option<readonly string[]>
   | Option<readonly Scope[]>
+  | Option<readonly EventName[]>
 >
 
 export type OptionName = keyof typeof OPTIONS

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { Readable } from 'node:stream'
-import { type AuditReport, HoldfastError, type Postgres, PostgresFeed } from 'holdfast'
+import { type Finding, HoldfastError, type Postgres, PostgresFeed } from 'holdfast'
 import type { Gate } from '../access/index.js'
-import { FindingsNews } from '../audit/index.js'
 import type { ServerTelemetry } from '../metrics/index.js'
 import { LiveFeed } from './live-feed.js'
 import { type Position, PositionText } from './position.js'
@@ -48,7 +47,6 @@ export class EventHub {
   readonly #watch: CredentialWatch
   readonly #settings: Required<EventSettings>
   readonly #telemetry: ServerTelemetry
-  readonly #news = new FindingsNews()
   readonly #open = new Set<AbortController>()
   readonly #takeBack: () => void
 
@@ -126,10 +124,9 @@ export class EventHub {
   }
 
   /** Never throws and never waits. */
-  noteFindings({ findings }: Pick<AuditReport, 'findings'>): void {
-    const news = findings.filter((finding) => this.#news.isNews(finding))
-    if (news.length === 0) return
-    const notices = news.map((finding) => {
+  noteFindings(findings: readonly Finding[]): void {
+    if (findings.length === 0) return
+    const notices = findings.map((finding) => {
       const { ref, tenant, ...facts } = finding
       return {
         ref: ref || null,

@@ -32,7 +32,7 @@ export interface RunningServer {
 
 export async function startServer(settings: ServerSettings): Promise<RunningServer> {
   const { connections, backend, logger, metrics, version, corsOrigins = [], bodyMaxBytes } = settings
-  const { holdfast, gate, events } = backend
+  const { holdfast, gate, events, webhooks } = backend
   const readiness = new Readiness(
     { redis: () => connections.redis.ping(), postgres: () => checkPostgres(connections.postgres) },
     { timeoutMs: settings.healthTimeoutMs, telemetry: metrics.telemetry },
@@ -45,6 +45,7 @@ export async function startServer(settings: ServerSettings): Promise<RunningServ
     holdfast,
     gate,
     events,
+    webhooks,
     corsOrigins,
     bodyMaxBytes,
   })

@@ -8,11 +8,12 @@ import { tokenRoutes } from './tokens.js'
 import { transferRoutes } from './transfers.js'
 import { type ApiOptions, letIn } from './v1.js'
 import { walletRoutes } from './wallets.js'
+import { webhookRoutes } from './webhooks.js'
 
 export type { ApiOptions } from './v1.js'
 
 /** Everything below `/v1`: behind the gate. */
-export const apiRoutes: Routes<ApiOptions> = async (app, { holdfast, gate, events }) => {
+export const apiRoutes: Routes<ApiOptions> = async (app, { holdfast, gate, events, webhooks }) => {
   app.addHook('onRequest', (request, reply) => letIn(gate, request, reply))
   // No body is an empty one: the schema then says what is missing, if anything is.
   app.addHook('preValidation', async (request) => {
@@ -27,7 +28,8 @@ export const apiRoutes: Routes<ApiOptions> = async (app, { holdfast, gate, event
     batchRoutes,
     tokenRoutes,
     eventRoutes,
+    webhookRoutes,
   ]) {
-    await app.register(routes, { holdfast, gate, events })
+    await app.register(routes, { holdfast, gate, events, webhooks })
   }
 }

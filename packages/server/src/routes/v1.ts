@@ -7,12 +7,14 @@ import { departureOf } from '../http/departure.js'
 import { idempotencyKeyOf } from '../http/idempotency-key.js'
 import { preferredDurability } from '../http/prefer.js'
 import { Id } from '../schemas/index.js'
+import type { Webhooks } from '../webhooks/index.js'
 
 /** What the routes below `/v1` need. */
 export interface ApiOptions {
   readonly holdfast: Holdfast
   readonly gate: Gate
   readonly events: EventHub
+  readonly webhooks: Webhooks
 }
 
 declare module 'fastify' {

@@ -33,6 +33,8 @@ export interface ApiSettings extends Partial<Pick<AppOptions, 'corsOrigins' | 'b
   keyConcurrent?: number
   eventsExpiringMs?: number
   streams?: BackendSettings['streams']
+  deliveries?: BackendSettings['deliveries']
+  webhookHosts?: readonly string[]
 }
 
 const started: Api[] = []
@@ -55,6 +57,7 @@ export class Api {
 
   static async start(settings: ApiSettings = {}): Promise<Api> {
     const { keyRate = 1_000_000, keyConcurrent = 1_000_000, eventsExpiringMs = 0, streams, ...others } = settings
+    const { webhookHosts = ['127.0.0.1'], deliveries } = settings
     const databaseUrl = settings.databaseUrl ?? (await freshDatabase())
     const redisUrl = settings.redisUrl ?? (await freshRedis())
     const lines: string[] = []
@@ -76,6 +79,8 @@ export class Api {
       eventsKeepMs: 604_800_000,
       eventsExpiringMs,
       ...(streams && { streams }),
+      webhookHosts,
+      deliveries: { pollMs: 50, backoffMs: 40, timeoutMs: 400, ...deliveries },
       telemetry,
     })
     const readiness = new Readiness({}, { timeoutMs: 1_000, telemetry })
