@@ -85,8 +85,8 @@ BEGIN
   END IF;
   LOCK TABLE settings IN ACCESS EXCLUSIVE MODE;
   UPDATE settings SET feed_until = clock_ms() + keep_ms;
-  DELETE FROM feed_inbox;
-  DELETE FROM feed;
+  -- At once, however much was left: everybody waits meanwhile.
+  TRUNCATE feed_inbox, feed;
   INSERT INTO feed (position, mark, tenant, at, size, wallets, firsts, lasts, notices)
   VALUES (head + 1, random_mark(), '', clock_ms(), 0, '{}', '{}', '{}', '{}');
   UPDATE feed_head h SET position = head + 1;
@@ -187,7 +187,6 @@ CREATE INDEX webhook_deliveries_dead ON webhook_deliveries (webhook, id) WHERE d
 -- As it was, and at its end what it did is noted where somebody asks for events. That the settings are read first is what `start_feed`
 -- rests on.
 --
--- CPU of Postgres and WAL a statement, see docs/guides/events.md for what was measured.
 CREATE OR REPLACE FUNCTION append(
   run_wallet uuid[], run_number bigint[], run_hash bytea[], run_status text[],
   entry_number bigint[], entry_hash bytea[], entry_text text[], skip_locked boolean,
