@@ -203,10 +203,23 @@ SELECT
   floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS clock`,
   claimTransfer: `-- For one of those who saw it; the others see another number.
 UPDATE transfers SET attempt = DEFAULT WHERE attempt = $1 RETURNING attempt`,
-  claimWebhooks: `-- Keeps those that are this process's, and takes those that are nobody's.
-UPDATE webhooks SET holder = $1, lease_until = clock_ms() + $2::bigint
-WHERE id IN (SELECT w.id FROM webhooks w WHERE w.holder = $1 OR w.lease_until <= clock_ms() ORDER BY w.id LIMIT $3 FOR UPDATE SKIP LOCKED)
-RETURNING id, tenant, url, events, wallet_prefix, balance_low, position, mark, tries, failing_since, greatest(0, next_at - clock_ms()) AS pause_ms`,
+  claimWebhooks: `-- Those that are this process's. What is nobody's is taken, and what is its own is renewed when half of its time is over.
+WITH taken AS (
+  UPDATE webhooks SET holder = $1, lease_until = clock_ms() + $2::bigint
+  WHERE id IN (
+    SELECT w.id FROM webhooks w
+    WHERE w.lease_until <= clock_ms() OR (w.holder = $1 AND w.lease_until <= clock_ms() + $2::bigint / 2)
+    ORDER BY w.id LIMIT $3 FOR UPDATE SKIP LOCKED
+  )
+  RETURNING *
+)
+SELECT a.id, a.tenant, a.url, a.events, a.wallet_prefix, a.balance_low, a.position, a.mark, a.tries, a.failing_since,
+       greatest(0, a.next_at - clock_ms()) AS pause_ms
+FROM (
+  SELECT * FROM taken
+  UNION ALL
+  SELECT * FROM webhooks w WHERE w.holder = $1 AND w.lease_until > clock_ms() AND NOT EXISTS (SELECT FROM taken t WHERE t.id = w.id)
+) AS a`,
   confirm: `-- See the function: one statement for many refusals.
 SELECT current, held, seen, hold_made, hold_expired, epoch FROM confirm($1, $2, $3, $4, $5, $6) ORDER BY n`,
   deadDeliveries: `SELECT id, event_id, event, body, created_at, tries, reason, dead_at FROM webhook_deliveries

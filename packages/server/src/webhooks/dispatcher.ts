@@ -29,8 +29,8 @@ const DEFAULTS: DispatcherSettings = {
   pollMs: 1_000,
 }
 const WEBHOOKS_AT_A_TIME = 1_000
-/** Of its own time: so that it has stopped before somebody else begins. */
-const LEASE_SHARE = 0.8
+/** A lease is renewed when half of it is over. Who could not do that stops before the rest is over too, when somebody else may begin. */
+const LEASE_SHARE = 0.4
 
 interface Served {
   readonly courier: Courier
@@ -49,6 +49,7 @@ export class WebhookDispatcher {
   #working: Promise<void> | undefined
   #release: (() => void) | undefined
   #claimedAt = Number.NEGATIVE_INFINITY
+  #failing = false
   #closed = false
 
   constructor(parts: DispatcherParts, settings: Partial<DispatcherSettings> = {}) {
@@ -77,12 +78,14 @@ export class WebhookDispatcher {
     try {
       const claimed = await this.#deliveries.claim(leaseMs, WEBHOOKS_AT_A_TIME)
       this.#claimedAt = askedAt
+      this.#failing = false
       await this.#follow(claimed.length > 0)
       const ids = new Set(claimed.map(({ id }) => id))
       for (const [id, { stop }] of this.#served) if (!ids.has(id)) stop.abort()
       for (const webhook of claimed) if (!this.#served.has(webhook.id) && !this.#closed) this.#serve(webhook)
     } catch (error) {
-      this.#parts.telemetry.log?.('warn', 'webhooks_not_claimed', { reason: String(error) })
+      if (!this.#failing) this.#parts.telemetry.log?.('warn', 'webhooks_not_claimed', { reason: String(error) })
+      this.#failing = true
       if (performance.now() - this.#claimedAt > leaseMs * LEASE_SHARE) this.#stopAll()
     }
   }
