@@ -6,7 +6,7 @@ import type { Webhook as WebhookFacts } from '../webhooks/index.js'
 import type { Routes } from './index.js'
 import type { ApiOptions } from './v1.js'
 
-const WebhookPath = Type.Object({ webhook: Type.String({ minLength: 1, maxLength: 64 }) })
+const WebhookPath = Type.Object({ webhook: Type.String({ pattern: '^[A-Za-z0-9_-]{1,64}$' }) })
 
 const Creation = Type.Object(
   {
@@ -19,7 +19,11 @@ const Creation = Type.Object(
       Type.Array(oneOf(EVENT_NAMES), { minItems: 1, maxItems: EVENT_NAMES.length, description: 'Without it all' }),
     ),
     walletPrefix: Type.Optional(
-      Type.String({ maxLength: 255, description: 'Only of wallets whose id begins with it' }),
+      Type.String({
+        maxLength: 255,
+        pattern: '^\\P{Cc}*$',
+        description: 'Only of wallets whose id begins with it. No control characters',
+      }),
     ),
     balanceLow: Type.Optional(
       Type.Integer({ ...Balance, description: '`balance.low`: when `available` falls below this. Without it never' }),

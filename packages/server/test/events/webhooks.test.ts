@@ -298,6 +298,21 @@ describe('who may', () => {
     await expect.poll(reason, { timeout: 20_000 }).toBe('the address is not public')
   })
 
+  it.each([
+    ['POST', '', { url: 'https://example.com/', walletPrefix: 'a\u0000' }, 'body.walletPrefix'],
+    ['POST', '', { url: 'https://example.com/', events: ['none'] }, 'body.events.0'],
+    ['POST', '', { url: 'https://example.com/', events: [] }, 'body.events'],
+    ['POST', '', { url: 'https://example.com/', balanceLow: 1.5 }, 'body.balanceLow'],
+    ['POST', '', { url: 'https://example.com/', secret: 'of my own' }, 'body.secret'],
+    ['POST', '', {}, 'body.url'],
+    ['POST', '/wh_1/replay', { deliveries: ['1'] }, 'body.deliveries.0'],
+    ['GET', '/a%00b', undefined, 'path.webhook'],
+  ])('is told what is wrong with %s /v1/webhooks%s %j', async (method, path, body, argument) => {
+    const refused = await call(method, `/v1/webhooks${path}`, body ? { body } : {})
+    expect([refused.status, refused.body.argument]).toEqual([400, argument])
+    expect(refused.headers.get('content-type')).toBe('application/problem+json')
+  })
+
   it('has a bounded number of them', async () => {
     const crowd = await api.key(undefined, { tenant: 'crowd' })
     const body = { url: 'https://example.com/', events: ['audit.finding'] }
