@@ -31,7 +31,8 @@ async function appendAndWait(filed: readonly Filed[]): Promise<() => Promise<voi
   const { runs } = cutRuns(filed)
   const values = appendValues(runs) as Buffer[]
   const committed = postgres.transaction(async (tx) => {
-    await tx.query('append', [...values, false])
+    const alone = runs.length === 1 && runs[0]?.entries.length === 1
+    await (alone ? tx.query('appendOne', values) : tx.query('append', [...values, false]))
     made()
     await asked
   })
