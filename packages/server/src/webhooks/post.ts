@@ -57,7 +57,7 @@ export async function postSigned(post: SignedPost): Promise<string> {
     }
     const stop = (): void => giveUp('stopped')
     // From the first to the last byte: who sends a byte now and then must not be waited for for ever.
-    const timer = setTimeout(() => giveUp(`no answer within ${timeoutMs} ms`), timeoutMs)
+    const timer = setTimeout(() => giveUp('no answer in time'), timeoutMs)
     signal.addEventListener('abort', stop, { once: true })
     sent.on('error', (error: NodeJS.ErrnoException) => {
       // A connection that was kept open, and closed by the other side just when it was to be used again.
