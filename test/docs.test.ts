@@ -194,6 +194,7 @@ describe('the samples', () => {
         'docs/guides/reading.md',
         'docs/guides/locks.md',
         'docs/guides/http.md',
+        'docs/guides/events.md',
       ]),
     )
     for (const { prints } of samples) expect(prints.length).toBeGreaterThan(0)
@@ -230,16 +231,16 @@ describe('the samples', () => {
 /** Lines and program in the order of the page: one goes on where the other ended. */
 async function tryOverHttp({ path, outfile, prints }: Sample): Promise<void> {
   const { text } = pages.find((page) => page.path === path) as Page
-  const [before = '', behind = ''] = text.split('```ts run')
+  const [before = '', ...rest] = text.split('```ts run')
   const api = await Api.start()
   const env = { HOLDFAST_URL: api.url, HOLDFAST_KEY: await api.key() }
   const tryLines = async (part: string) => {
     const lines = linesOf(part)
-    expect(lines.length).toBeGreaterThan(2)
+    expect(lines.length).toBeGreaterThan(1)
     for (const { command, answer } of lines) expect(await curl(command, env)).toMatch(answer)
   }
   await tryLines(before)
   const { stdout } = await run(process.execPath, [outfile], { env: { ...process.env, ...env }, timeout: 20_000 })
   expect(stdout.trimEnd().split('\n')).toEqual(prints)
-  await tryLines(behind)
+  await tryLines(rest.join(''))
 }

@@ -1,5 +1,6 @@
 export type { AuditOptions, BackgroundAudit, RebuildOptions } from './api/audit.js'
 export type { ConnectOptions, Limits } from './api/connect.js'
+export { EVENT_NAMES, type EventName, eventsOf, type WalletEvent } from './api/events.js'
 export type { ExclusiveOptions, Lock } from './api/exclusive.js'
 export type { ExplainOptions, HoldExplanation, HoldMoney, HoldStep } from './api/explain.js'
 export type { ChargeOptions, ExtendOptions, Hold, HoldRef } from './api/hold.js'
@@ -27,6 +28,7 @@ export {
 } from './audit/index.js'
 export type { Durability, EngineOptions } from './engine/index.js'
 export { ERRORS, type ErrorCode, type Facts, HoldfastError } from './errors/index.js'
+export { type FeedHead, type FeedItem, type FeedRow, type Notice, PostgresFeed } from './journal/index.js'
 export {
   checkMigrated,
   checkServer,

@@ -27,6 +27,8 @@ beforeAll(async () => {
     keyConcurrent: 1_000,
     auditIntervalMs: 0,
     auditRepair: false,
+    eventsKeepMs: 604_800_000,
+    eventsExpiringMs: 0,
     telemetry,
   })
 })

@@ -1,4 +1,5 @@
--- What `append` does with a single entry that fits; its parameters are the same. No row: it does not fit, and `append` finds out why.
+-- What `append` does with a single entry that fits; its parameters are the same. No row: it does not fit, and `append` finds out why. That it
+-- reads the settings itself, and so has a lock on them before it looks at anything, is what `start_feed` rests on.
 WITH moved AS (
   UPDATE wallets w
   SET seq = ($2::bigint[])[1][5], head = ($3::bytea[])[1][2], at = ($2::bigint[])[1][6],
@@ -10,7 +11,10 @@ WITH moved AS (
     AND w.seq = ($2::bigint[])[1][2] AND w.head = ($3::bytea[])[1][1]
     AND w.available = ($2::bigint[])[1][3] AND w.reserved = ($2::bigint[])[1][4]
     AND (($2::bigint[])[1][11] = 0 OR clock_ms() <= ($2::bigint[])[1][11])
-  RETURNING w.ref, w.epoch
+  RETURNING w.ref, w.epoch, w.seq
+), noted AS (
+  INSERT INTO feed_inbox (wallets, firsts, lasts)
+  SELECT $1::uuid[], ARRAY[moved.seq], ARRAY[moved.seq] FROM moved CROSS JOIN settings s WHERE s.feed_until > clock_ms()
 )
 INSERT INTO entries (
   wallet, epoch, seq, at, amount, available_delta, reserved_delta, available, reserved,

@@ -57,6 +57,12 @@ export const ERRORS = {
     meaning: 'There is no sale with this id in this tenant.',
     action: 'Open the sale first, or check id and tenant.',
   },
+  webhook_not_found: {
+    status: 404,
+    retryable: false,
+    meaning: 'There is no webhook with this id in this tenant.',
+    action: 'Check the id: the list of webhooks has those that there are.',
+  },
   checkout_not_found: {
     status: 404,
     retryable: false,
@@ -158,6 +164,13 @@ export const ERRORS = {
     retryable: false,
     meaning: 'The checkout ran past its ttl; its items are back in the sale.',
     action: 'Check out again.',
+  },
+  events_gone: {
+    status: 410,
+    retryable: false,
+    meaning:
+      'The events after this one are not there any more: they are older than what is kept, or Postgres was put back to before it.',
+    action: 'Read wallets and entries anew, and connect without `Last-Event-ID`.',
   },
   too_large: {
     status: 413,

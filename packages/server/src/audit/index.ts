@@ -1,1 +1,2 @@
+export { FindingsNews } from './news.js'
 export { FindingsWebhook } from './webhook.js'

@@ -1,13 +1,9 @@
-import { createHmac, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import type { AuditReport, Finding } from 'holdfast'
 import type { ServerTelemetry } from '../metrics/index.js'
+import { backoffMs as pauseOf, postSigned } from '../webhooks/index.js'
+import { FindingsNews, nameOf } from './news.js'
 
-/** The body is signed together with the time, so that nobody can send it again later as if it were news. */
-const SIGNATURE_HEADER = 'holdfast-signature'
-
-/** What stays is found by every audit. It is told once, and again after this. */
-const REPEAT_MS = 60 * 60 * 1_000
-const TOLD_MAX = 10_000
 /** Findings a message; deliveries waiting. */
 const FINDINGS_MAX = 100
 const WAITING_MAX = 100
@@ -33,31 +29,18 @@ interface Message {
 /** Tells an address of findings: signed, one message at a time, and again when it does not answer with a yes. */
 export class FindingsWebhook {
   readonly #settings: Required<WebhookSettings>
-  readonly #url: URL
-  readonly #headers: Readonly<Record<string, string>>
   readonly #waiting: Message[] = []
-  readonly #told = new Map<string, number>()
+  readonly #news = new FindingsNews()
   readonly #stop = new AbortController()
   #working: Promise<void> | undefined
 
   constructor(settings: WebhookSettings) {
     this.#settings = { triesMax: 8, backoffMs: 1_000, backoffMaxMs: 60_000, timeoutMs: 10_000, ...settings }
-    this.#url = new URL(settings.url)
-    const { username, password } = this.#url
-    // `fetch` takes no address with a name and a password in it.
-    Object.assign(this.#url, { username: '', password: '' })
-    const credentials = Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString(
-      'base64',
-    )
-    this.#headers = {
-      'content-type': 'application/json',
-      ...((username || password) && { authorization: `Basic ${credentials}` }),
-    }
   }
 
   /** Never throws and never waits. */
   push({ findings }: AuditReport): void {
-    const news = findings.filter((finding) => this.#isNews(finding))
+    const news = findings.filter((finding) => this.#news.isNews(finding))
     for (let at = 0; at < news.length; at += FINDINGS_MAX) this.#add(news.slice(at, at + FINDINGS_MAX))
     this.#work()
   }
@@ -71,19 +54,6 @@ export class FindingsWebhook {
     })
   }
 
-  #isNews(finding: Finding): boolean {
-    const name = nameOf(finding)
-    const now = Date.now()
-    if (finding.action !== 'repaired' && now - (this.#told.get(name) ?? 0) < REPEAT_MS) return false
-    this.#told.delete(name)
-    this.#told.set(name, now)
-    for (const oldest of this.#told.keys()) {
-      if (this.#told.size <= TOLD_MAX) break
-      this.#told.delete(oldest)
-    }
-    return true
-  }
-
   #add(findings: readonly Finding[]): void {
     const names = findings.map(nameOf)
     if (this.#waiting.length >= WAITING_MAX) return this.#end(names, 'dropped')
@@ -95,7 +65,7 @@ export class FindingsWebhook {
   /** What nobody was told of is news for as long as it stays. */
   #end(names: readonly string[], outcome: 'delivered' | 'failed' | 'dropped'): void {
     this.#settings.telemetry.count('webhook_deliveries_total', { outcome })
-    if (outcome !== 'delivered') for (const name of names) this.#told.delete(name)
+    if (outcome !== 'delivered') this.#news.forget(names)
   }
 
   async #deliverAll(): Promise<void> {
@@ -106,47 +76,19 @@ export class FindingsWebhook {
   }
 
   async #deliver({ id, body }: Message): Promise<boolean> {
-    const { triesMax, backoffMs, backoffMaxMs, telemetry } = this.#settings
+    const { url, secret, timeoutMs, triesMax, backoffMs, backoffMaxMs, telemetry } = this.#settings
     let reason = ''
     for (let attempt = 1; attempt <= triesMax && !this.#stop.signal.aborted; attempt += 1) {
       if (attempt > 1) {
-        // Some of it is chance: those who were turned away together must not come back together.
-        await this.#sleep((0.5 + Math.random() / 2) * Math.min(backoffMaxMs, backoffMs * 2 ** (attempt - 2)))
+        await this.#sleep(pauseOf(attempt - 1, backoffMs, backoffMaxMs))
       }
-      reason = await this.#send(id, body).catch(reasonOf)
+      // Where the operator said: inside or not is theirs to choose.
+      reason = await postSigned({ url, secret, id, body, timeoutMs, signal: this.#stop.signal, inside: true })
       if (reason === '') return true
     }
     if (this.#stop.signal.aborted) return false
     telemetry.log?.('error', 'webhook_failed', { id, tries: triesMax, reason })
     return false
-  }
-
-  /** Empty: it was taken. Otherwise why not. */
-  async #send(id: string, body: string): Promise<string> {
-    const { secret, timeoutMs } = this.#settings
-    const timeout = new AbortController()
-    const end = (): void => timeout.abort()
-    const timer = setTimeout(end, timeoutMs)
-    this.#stop.signal.addEventListener('abort', end, { once: true })
-    try {
-      const response = await fetch(this.#url, {
-        method: 'POST',
-        // Elsewhere is not where the operator wanted it told.
-        redirect: 'error',
-        headers: {
-          ...this.#headers,
-          'holdfast-delivery': id,
-          [SIGNATURE_HEADER]: signatureOf(secret, Math.floor(Date.now() / 1_000), body),
-        },
-        body,
-        signal: timeout.signal,
-      })
-      await response.body?.cancel()
-      return response.ok ? '' : `status ${response.status}`
-    } finally {
-      clearTimeout(timer)
-      this.#stop.signal.removeEventListener('abort', end)
-    }
   }
 
   #sleep(ms: number): Promise<void> {
@@ -166,19 +108,4 @@ export class FindingsWebhook {
     this.#stop.abort()
     await this.#working
   }
-}
-
-const nameOf = ({ cause, ref, tenant, field, seq, action }: Finding): string =>
-  [cause, tenant, ref, field, seq, action].join(' ')
-
-/** `fetch` itself only says that it failed. */
-function reasonOf(error: Error & { cause?: { code?: string; message?: string } }): string {
-  if (error.name === 'AbortError') return 'no answer in time'
-  return error.cause?.code ?? error.cause?.message ?? error.name
-}
-
-/** `t=<seconds since 1970>,v1=<HMAC-SHA256 of "<t>.<body>" in hexadecimal>` */
-export function signatureOf(secret: string, seconds: number, body: string): string {
-  const digest = createHmac('sha256', secret).update(`${seconds}.${body}`).digest('hex')
-  return `t=${seconds},v1=${digest}`
 }

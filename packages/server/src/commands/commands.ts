@@ -14,12 +14,14 @@ const from =
     pick(await load())(...given)
 
 const keys = () => import('./keys.js')
+const webhooks = () => import('./webhooks.js')
 const reading = () => import('./wallet/reading.js')
 const moves = () => import('./wallet/moves.js')
 
 /** What a first word stands for. */
 export const GROUPS = {
   keys: 'API keys for the server',
+  webhooks: 'where events are told',
   wallet: 'look at wallets and move money, by asking a server that runs (HOLDFAST_URL, HOLDFAST_KEY)',
 } as const
 
@@ -97,6 +99,31 @@ export const COMMANDS: readonly Definition[] = [
     name: 'keys revoke',
     description: 'make a key worthless, on every server within a second',
     run: from(keys, (one) => one.revokeKey),
+  },
+  {
+    name: 'webhooks create',
+    description: 'have events told to an address; the secret that signs them is shown this once',
+    run: from(webhooks, (one) => one.createWebhook),
+  },
+  {
+    name: 'webhooks list',
+    description: 'where events are told, and how that is going',
+    run: from(webhooks, (one) => one.listWebhooks),
+  },
+  {
+    name: 'webhooks delete',
+    description: 'tell a webhook nothing more',
+    run: from(webhooks, (one) => one.deleteWebhook),
+  },
+  {
+    name: 'webhooks dead',
+    description: 'events that a webhook did not take within a day',
+    run: from(webhooks, (one) => one.deadDeliveries),
+  },
+  {
+    name: 'webhooks replay',
+    description: 'have those told again, for another day',
+    run: from(webhooks, (one) => one.replayDeliveries),
   },
   {
     name: 'wallet open',

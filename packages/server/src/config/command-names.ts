@@ -5,6 +5,13 @@ export const TOOLS = ['audit', 'rebuild'] as const
 /** Look at both servers, and end. */
 export const LOOKS = ['reconcile', 'doctor'] as const
 export const KEYS = ['keys create', 'keys list', 'keys revoke'] as const
+export const WEBHOOKS = [
+  'webhooks create',
+  'webhooks list',
+  'webhooks delete',
+  'webhooks dead',
+  'webhooks replay',
+] as const
 
 /** Move something out of a hold, or close it. */
 export const OF_A_HOLD = ['wallet capture', 'wallet extend', 'wallet settle', 'wallet release'] as const
@@ -29,7 +36,7 @@ export const WALLETS = ['wallet open', 'wallet show', ...PAGES, ...MOVES, 'walle
 export const WORKSHOP = ['bench', 'sim', 'chaos'] as const
 
 /** All that need the database. */
-export const ON_A_DATABASE = ['dev', 'serve', 'migrate', ...TOOLS, ...LOOKS, ...KEYS] as const
+export const ON_A_DATABASE = ['dev', 'serve', 'migrate', ...TOOLS, ...LOOKS, ...KEYS, ...WEBHOOKS] as const
 
 export type CommandName =
   | (typeof ON_A_DATABASE)[number]

@@ -1,8 +1,10 @@
+import type { EventName } from 'holdfast'
 import type { Scope } from '../access/scopes.js'
 import { ON_A_DATABASE, WALLETS } from './command-names.js'
 import { type Option, option } from './option.js'
 import { AUDITS } from './options/audits.js'
 import { CONNECTIONS } from './options/connections.js'
+import { EVENTS } from './options/events.js'
 import { KEY_OPTIONS } from './options/keys.js'
 import { SERVING } from './options/serving.js'
 import { UPKEEP } from './options/upkeep.js'
@@ -20,6 +22,7 @@ export const OPTIONS = {
   ...CONNECTIONS,
   ...AUDITS,
   ...UPKEEP,
+  ...EVENTS,
   ...KEY_OPTIONS,
   ...WALLET_OPTIONS,
   shell: option<(typeof SHELLS)[number]>({
@@ -49,6 +52,7 @@ export const OPTIONS = {
   | Option<boolean>
   | Option<readonly string[]>
   | Option<readonly Scope[]>
+  | Option<readonly EventName[]>
 >
 
 export type OptionName = keyof typeof OPTIONS

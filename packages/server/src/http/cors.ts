@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 
 const ALLOWED = {
   'access-control-allow-methods': 'GET, PUT, POST',
-  'access-control-allow-headers': 'authorization, content-type, idempotency-key, prefer, x-request-id',
+  'access-control-allow-headers': 'authorization, content-type, idempotency-key, last-event-id, prefer, x-request-id',
   // Browsers ask again after two hours at the latest, whatever is said here.
   'access-control-max-age': '7200',
 }

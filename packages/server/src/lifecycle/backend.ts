@@ -1,7 +1,9 @@
 import { type BackgroundAudit, Holdfast } from 'holdfast'
 import { ApiKeys, Gate } from '../access/index.js'
-import { FindingsWebhook } from '../audit/index.js'
+import { FindingsNews, FindingsWebhook } from '../audit/index.js'
+import { EventHub, type EventSettings } from '../events/index.js'
 import type { ServerTelemetry } from '../metrics/index.js'
+import { type DispatcherSettings, WebhookDispatcher, Webhooks } from '../webhooks/index.js'
 import type { Connections } from './connections.js'
 
 /** What requests are answered with: the one engine of this process, and who may use it. */
@@ -9,6 +11,8 @@ export interface Backend {
   holdfast: Holdfast
   keys: ApiKeys
   gate: Gate
+  events: EventHub
+  webhooks: Webhooks
   /** Answers what is under way. The connections belong to others. */
   close(): Promise<void>
 }
@@ -21,23 +25,45 @@ export interface BackendSettings {
   auditRepair: boolean
   auditWebhookUrl?: string | undefined
   auditWebhookSecret?: string | undefined
+  eventsKeepMs: number
+  /** 0: holds that are about to expire are not told of. */
+  eventsExpiringMs: number
+  /** That webhooks may be at although they are inside, or without TLS. */
+  webhookHosts?: readonly string[] | undefined
+  /** For tests. */
+  streams?: Pick<EventSettings, 'heartbeatMs' | 'stallMs' | 'streamsMax'>
+  deliveries?: Partial<DispatcherSettings>
   telemetry: ServerTelemetry
 }
 
 export async function openBackend({ redis, postgres }: Connections, settings: BackendSettings): Promise<Backend> {
   const { keyRate: rateMax, keyConcurrent: concurrentMax, telemetry } = settings
   const webhook = webhookOf(settings)
-  const audit = auditOf(settings, webhook)
+  const news = new FindingsNews()
+  let events: EventHub | undefined
+  const audit = auditOf(settings, (report) => {
+    webhook?.push(report)
+    events?.noteFindings(report.findings.filter((finding) => news.isNews(finding)))
+  })
   // The schema was seen to when the connections were made.
   const holdfast = await Holdfast.connect({ redis, postgres, migrate: false, telemetry, audit })
   try {
     const keys = await ApiKeys.of(postgres)
     const gate = new Gate(keys, { telemetry, rateMax, concurrentMax })
+    const hub = new EventHub(
+      { postgres, secret: keys.secret, gate, telemetry },
+      { keepMs: settings.eventsKeepMs, expiringMs: settings.eventsExpiringMs, ...settings.streams },
+    )
+    events = hub
+    const allowed = new Set(settings.webhookHosts)
+    const webhooks = new Webhooks(postgres, keys.secret, allowed, settings.eventsKeepMs)
+    const dispatcher = new WebhookDispatcher({ postgres, hub, webhooks, allowed, telemetry }, settings.deliveries)
     const close = async () => {
-      await Promise.all([holdfast.close(), webhook?.close()])
+      await Promise.all([holdfast.close(), webhook?.close(), dispatcher.close()])
+      await hub.close()
       await gate.close()
     }
-    return { holdfast, keys, gate, close }
+    return { holdfast, keys, gate, events: hub, webhooks, close }
   } catch (error) {
     await holdfast.close()
     throw error
@@ -50,7 +76,7 @@ function webhookOf({ auditWebhookUrl: url, auditWebhookSecret: secret, telemetry
 
 function auditOf(
   { auditIntervalMs: every, auditRepair: repair }: BackendSettings,
-  webhook: FindingsWebhook | null,
+  onReport: NonNullable<BackgroundAudit['onReport']>,
 ): BackgroundAudit | false {
-  return every > 0 && { every, repair, onReport: (report) => webhook?.push(report) }
+  return every > 0 && { every, repair, onReport }
 }

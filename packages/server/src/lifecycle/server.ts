@@ -34,12 +34,23 @@ export interface RunningServer {
 
 export async function startServer(settings: ServerSettings): Promise<RunningServer> {
   const { connections, backend, logger, metrics, version, corsOrigins = [], bodyMaxBytes } = settings
-  const { holdfast, gate } = backend
+  const { holdfast, gate, events, webhooks } = backend
   const readiness = new Readiness(
     { redis: () => connections.redis.ping(), postgres: () => checkPostgres(connections.postgres) },
     { timeoutMs: settings.healthTimeoutMs, dispensable: ['redis'], telemetry: metrics.telemetry },
   )
-  const app = await createApp({ logger, metrics, readiness, version, holdfast, gate, corsOrigins, bodyMaxBytes })
+  const app = await createApp({
+    logger,
+    metrics,
+    readiness,
+    version,
+    holdfast,
+    gate,
+    events,
+    webhooks,
+    corsOrigins,
+    bodyMaxBytes,
+  })
   await listen(app, settings)
   const stop = async () => {
     readiness.stop()

@@ -1,4 +1,5 @@
 import { batchRoutes } from './batch.js'
+import { eventRoutes } from './events.js'
 import { holdRoutes } from './holds.js'
 import type { Routes } from './index.js'
 import { operationRoutes } from './operations.js'
@@ -7,11 +8,12 @@ import { tokenRoutes } from './tokens.js'
 import { transferRoutes } from './transfers.js'
 import { type ApiOptions, letIn } from './v1.js'
 import { walletRoutes } from './wallets.js'
+import { webhookRoutes } from './webhooks.js'
 
 export type { ApiOptions } from './v1.js'
 
 /** Everything below `/v1`: behind the gate. */
-export const apiRoutes: Routes<ApiOptions> = async (app, { holdfast, gate }) => {
+export const apiRoutes: Routes<ApiOptions> = async (app, { holdfast, gate, events, webhooks }) => {
   app.addHook('onRequest', (request, reply, done) => {
     try {
       const later = letIn(gate, request, reply)
@@ -34,7 +36,9 @@ export const apiRoutes: Routes<ApiOptions> = async (app, { holdfast, gate }) => 
     transferRoutes,
     batchRoutes,
     tokenRoutes,
+    eventRoutes,
+    webhookRoutes,
   ]) {
-    await app.register(routes, { holdfast, gate })
+    await app.register(routes, { holdfast, gate, events, webhooks })
   }
 }

@@ -54,6 +54,8 @@ export async function describeApi(app: FastifyInstance, version: string): Promis
         { name: 'transfers', description: 'Between wallets' },
         { name: 'batch', description: 'Many operations in one request' },
         { name: 'tokens', description: 'For browsers' },
+        { name: 'events', description: 'What happens, told as it happens' },
+        { name: 'webhooks', description: 'Events, told to an address' },
         { name: 'health', description: 'For load balancers and orchestrators' },
         { name: 'operating', description: 'For whoever runs the server' },
       ],

@@ -2,15 +2,19 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Durability, type ErrorCode, type Holdfast, HoldfastError, type Wallet } from 'holdfast'
 import { Type } from 'typebox'
 import { type Caller, type Gate, requireScope, requireWallet, type Scope } from '../access/index.js'
+import type { EventHub } from '../events/index.js'
 import { departureOf } from '../http/departure.js'
 import { idempotencyKeyOf } from '../http/idempotency-key.js'
 import { preferredDurability } from '../http/prefer.js'
 import { Id } from '../schemas/index.js'
+import type { Webhooks } from '../webhooks/index.js'
 
 /** What the routes below `/v1` need. */
 export interface ApiOptions {
   readonly holdfast: Holdfast
   readonly gate: Gate
+  readonly events: EventHub
+  readonly webhooks: Webhooks
 }
 
 declare module 'fastify' {

@@ -1,3 +1,4 @@
+import { EVENT_NAMES } from 'holdfast'
 import { Type } from 'typebox'
 import { Balance, Count, Id, Metadata, oneOf, orNull, pageOf, refTo, Time } from './parts.js'
 
@@ -160,6 +161,21 @@ export const Transfer = Type.Object(
   { $id: 'Transfer' },
 )
 
+export const Webhook = Type.Object(
+  {
+    id: Id,
+    url: Type.String(),
+    events: Type.Array(oneOf(EVENT_NAMES)),
+    walletPrefix: Type.String({ description: 'Only of wallets whose id begins with it; empty: of all' }),
+    balanceLow: orNull(Balance),
+    createdAt: Time,
+    failingSince: orNull({ ...Time, description: 'Since when it takes nothing. Null: it does' }),
+    waiting: Type.Integer({ description: 'Events that wait for another try' }),
+    dead: Type.Integer({ description: 'Events that it did not take within a day' }),
+  },
+  { $id: 'Webhook' },
+)
+
 export const WalletPage = pageOf(refTo(Wallet), Id)
 export const HoldPage = pageOf(refTo(Hold), Type.Integer())
 export const EntryPage = pageOf(refTo(Entry), Type.Integer())
@@ -178,4 +194,5 @@ export const SHARED = [
   SessionReceipt,
   HoldExplanation,
   Transfer,
+  Webhook,
 ]

@@ -36,11 +36,24 @@ const ROUTES: [method: string, path: string, scope: Scope | null, body?: object]
   ['POST', '/v1/wallets/{id}/unfreeze', 'admin'],
   ['POST', '/v1/wallets/{id}/credit-limit', 'admin', { amount: 1 }],
   ['POST', '/v1/wallets/{id}/close', 'admin'],
+  ['GET', '/v1/events', 'read'],
+  ['GET', '/v1/wallets/{id}/events', 'read'],
+  ['POST', '/v1/webhooks', 'admin', { url: 'no url' }],
+  ['GET', '/v1/webhooks', 'admin'],
+  ['GET', '/v1/webhooks/{webhook}', 'admin'],
+  ['DELETE', '/v1/webhooks/{webhook}', 'admin'],
+  ['GET', '/v1/webhooks/{webhook}/dead', 'admin'],
+  ['POST', '/v1/webhooks/{webhook}/replay', 'admin', {}],
   ['POST', '/v1/batch', null, { operations: [{ operation: 'debit', wallet: 'nobody', key: 'k', amount: 1 }] }],
   ['POST', '/v1/wallets/{id}/tokens', null, { scopes: ['read'] }],
 ]
 
-const fill = (path: string) => path.replace('{id}', 'nobody').replace(/\{\w+\}/, 'none')
+/** A stream that is opened does not end: it is asked for something that there is not. */
+const fill = (path: string) =>
+  path
+    .replace('{id}', 'nobody')
+    .replace(/\{\w+\}/, 'none')
+    .replace(/events$/, 'events?events=none')
 
 /** What a request is turned away with, before anything else is looked at. */
 const turnedAway = ({ status, body }: Answer) => (status === 401 || status === 403 ? body.code : null)

@@ -7,7 +7,7 @@ import { Agent, request } from 'node:http'
 import { connect } from 'node:net'
 import { text } from 'node:stream/consumers'
 import pg from 'pg'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ERRORS } from '../../../holdfast/src/errors/index.js'
 import { Api, type Caller } from '../support/api.js'
 import { Chance, hostile, improper, type Sent, type Situation } from '../support/fuzz.js'
@@ -37,6 +37,10 @@ beforeAll(async () => {
   await furnish(api.as(victim))
   before = await belongings()
 })
+
+/** Streams of events that were opened by the way would never end by themselves. */
+const ending = setInterval(() => api?.backend.events.endStreams(), 10)
+afterAll(() => clearInterval(ending))
 
 async function furnish(call: Caller): Promise<void> {
   for (const id of WALLETS) {

@@ -82,7 +82,7 @@ describe('the description', () => {
       )
       const keyed = parameters.find(({ name }) => name === 'idempotency-key')
       if (keyed) expect([path, keyed.required, '422' in responses]).toEqual([path, true, true])
-      if (method !== 'GET') expect([path, bodyOf(operation)?.type]).toEqual([path, 'object'])
+      if (method === 'POST' || method === 'PUT') expect([path, bodyOf(operation)?.type]).toEqual([path, 'object'])
     }
   })
 
@@ -158,13 +158,20 @@ describe('what the server answers', () => {
     await check('POST', `${path}/freeze`, undefined, 'f')
     await check('POST', `${path}/unfreeze`, undefined, 'u')
     await check('POST', '/v1/wallets/described/close', undefined, 'z')
+    const hook = { url: 'https://example.com/', events: ['audit.finding'], balanceLow: 5 }
+    const webhook = `/v1/webhooks/${(await check('POST', '/v1/webhooks', hook)).body.id}`
+    await check('GET', '/v1/webhooks')
+    await check('GET', webhook)
+    await check('GET', `${webhook}/dead`)
+    await check('POST', `${webhook}/replay`, {})
+    await check('DELETE', webhook)
     await check('GET', '/health/live')
     await check('GET', '/health/ready')
     await check('GET', '/health')
     await check('GET', '/openapi.json')
     const rest = operations.map(({ operationId }) => operationId).filter((one) => !checked.has(one))
-    // Text and pages, which no schema of JSON describes.
-    expect(rest.sort()).toEqual(['getError', 'getMetrics'])
+    // Text, pages and streams, which no schema of JSON describes.
+    expect(rest.sort()).toEqual(['getError', 'getMetrics', 'streamEvents', 'streamWalletEvents'])
 
     for (const [method, url, body, key] of [
       ['GET', '/v1/wallets/none', undefined, undefined],
@@ -173,6 +180,8 @@ describe('what the server answers', () => {
       ['POST', `${path}/debits`, { amount: 11 }, 'd'],
       ['POST', `${path}/holds/none/release`, {}, 'n'],
       ['PUT', path, { currency: 'eur' }, undefined],
+      ['GET', webhook, undefined, undefined],
+      ['POST', '/v1/webhooks', { url: 'http://example.com/' }, undefined],
     ] as const) {
       const { status } = await check(method, url, body, key)
       expect(status).toBeGreaterThanOrEqual(400)

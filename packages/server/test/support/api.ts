@@ -6,7 +6,7 @@ import { freshDatabase, freshRedis } from '../../../../test/servers.js'
 import { SCOPES, type Scope } from '../../src/access/index.js'
 import { type AppOptions, createApp } from '../../src/app.js'
 import { Readiness } from '../../src/health/index.js'
-import { type Backend, openBackend } from '../../src/lifecycle/index.js'
+import { type Backend, type BackendSettings, openBackend } from '../../src/lifecycle/index.js'
 import { createLogger } from '../../src/logging/index.js'
 import { createMetrics } from '../../src/metrics/index.js'
 
@@ -31,6 +31,10 @@ export interface ApiSettings extends Partial<Pick<AppOptions, 'corsOrigins' | 'b
   databaseUrl?: string
   keyRate?: number
   keyConcurrent?: number
+  eventsExpiringMs?: number
+  streams?: BackendSettings['streams']
+  deliveries?: BackendSettings['deliveries']
+  webhookHosts?: readonly string[]
 }
 
 const started: Api[] = []
@@ -52,7 +56,8 @@ export class Api {
   ) {}
 
   static async start(settings: ApiSettings = {}): Promise<Api> {
-    const { keyRate = 1_000_000, keyConcurrent = 1_000_000, ...others } = settings
+    const { keyRate = 1_000_000, keyConcurrent = 1_000_000, eventsExpiringMs = 0, streams, ...others } = settings
+    const { webhookHosts = ['127.0.0.1'], deliveries } = settings
     const databaseUrl = settings.databaseUrl ?? (await freshDatabase())
     const redisUrl = settings.redisUrl ?? (await freshRedis())
     const lines: string[] = []
@@ -71,6 +76,11 @@ export class Api {
       keyConcurrent,
       auditIntervalMs: 0,
       auditRepair: false,
+      eventsKeepMs: 604_800_000,
+      eventsExpiringMs,
+      ...(streams && { streams }),
+      webhookHosts,
+      deliveries: { pollMs: 50, backoffMs: 40, timeoutMs: 400, ...deliveries },
       telemetry,
     })
     const readiness = new Readiness({}, { timeoutMs: 1_000, telemetry })

@@ -1,4 +1,4 @@
-import { KEYS, LOOKS, ON_A_DATABASE, SERVERS, TOOLS, WALLETS } from '../command-names.js'
+import { KEYS, LOOKS, ON_A_DATABASE, SERVERS, TOOLS, WALLETS, WEBHOOKS } from '../command-names.js'
 import { option } from '../option.js'
 import { boolean, integer, nonEmpty, redisUrl, url } from '../parsers.js'
 
@@ -22,7 +22,7 @@ export const CONNECTIONS = {
     hint: 'url',
     text: 'The Postgres to use. Better in the environment when it holds a password: flags can be seen by others',
     commands: ON_A_DATABASE,
-    required: ['serve', 'migrate', ...TOOLS, ...LOOKS, ...KEYS],
+    required: ['serve', 'migrate', ...TOOLS, ...LOOKS, ...KEYS, ...WEBHOOKS],
     secret: true,
     expected: 'a URL such as postgres://user:password@127.0.0.1:5432/database',
     parse: url('postgres:', 'postgresql:'),

@@ -1,0 +1,1 @@
+SELECT position, mark FROM feed ORDER BY position LIMIT 1

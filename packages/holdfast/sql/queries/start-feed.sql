@@ -1,0 +1,1 @@
+SELECT start_feed($1) AS begun

@@ -1,0 +1,5 @@
+export type { AllowedHosts } from './address.js'
+export { backoffMs } from './backoff.js'
+export { type DispatcherSettings, WebhookDispatcher } from './dispatcher.js'
+export { postSigned } from './post.js'
+export { type DeadDelivery, type Webhook, Webhooks } from './webhooks.js'
