@@ -492,9 +492,10 @@ CREATE INDEX wallets_by_id ON wallets (tenant, id COLLATE "C");
 ` },
   { version: 8, name: 'events', sql: `-- Events: what happened to wallets, told to who asked for it, in order per wallet, at least once.
 --
---     append ──▶ feed_inbox ──▶ feed ──▶ streams and webhooks
---                (a row a statement,    (numbered, for a week)
---                 in its transaction)
+--     append -> feed_inbox -> feed -> streams and webhooks
+--               (a row a        (numbered,
+--                statement, in   for a week)
+--                its transaction)
 --
 -- A cursor over a serial number or a time skips for ever what commits late: number 7 is read, number 6 is not committed yet, the cursor
 -- stands at 7. So nobody reads by the numbers that writers take. What is committed and not numbered yet lies in the inbox, whatever its

@@ -1,4 +1,5 @@
 import { type RedisHandle, startRedis } from '@holdfast/services'
+import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { Locks } from '../../src/lock/index.js'
 import { command } from '../../src/machine/index.js'
@@ -106,6 +107,7 @@ describe('the size of a call', () => {
 
 /** One of everything that the sequencer can ask: enough to come by every call to Redis that stands in the scripts. */
 async function useEverything(on: StrictRunner): Promise<void> {
+  const redis = new Redis(server.url)
   let now = START
   const sequencer = new AcquaintedSequencer(on, { ...OPTIONS, now: () => now })
   const place = placeOf('wallet')
@@ -163,9 +165,12 @@ async function useEverything(on: StrictRunner): Promise<void> {
   expect((await sequencer.recall(place))?.entries.length).toBeGreaterThan(0)
   await sequencer.distrust(place, epoch)
   epoch += 1
+  // Something else in the agenda's place.
+  await redis.set(place.agendaKey, 'no agenda')
   expect((await install(epoch, true)).type).toBe('installed')
   await decide({ kind: 'credit', key: 'believed again', amount: 1 })
   const known = { ref: place.ref, epoch, seq: 1, hash: HEAD }
+  await redis.hset(keys.witnesses, 'nobody', 'no note')
   for (let process = 0; process < 66; process += 1) {
     await sequencer.shareWitness(keys.witnesses, `process ${process}`, { number: 1, known })
   }
@@ -176,6 +181,7 @@ async function useEverything(on: StrictRunner): Promise<void> {
   now += 120_000
   expect(await sequencer.tend(place.agendaKey, [{ place, epoch, acked: 1_000 }])).toEqual([null])
   expect(await sequencer.tend(place.agendaKey, [{ place, epoch, acked: 1_000 }])).toEqual([null])
+  redis.disconnect()
 }
 
 async function useLocks(on: StrictRunner): Promise<void> {
