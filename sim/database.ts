@@ -189,7 +189,7 @@ export class SimDatabase {
     const wallet = this.#wallets.get(ref)
     if (!wallet) return null
     const { row } = wallet
-    row.epoch = Math.max(row.epoch + 1, epochMin, this.#epochFloor() + 1)
+    row.epoch = Math.max(row.epoch + 1, epochMin, this.epochFloor + 1)
     row.owner = 'redis'
     row.memory ||= memory
     return { ...this.#load(wallet), holds: known === null || !this.#lacks(known) }
@@ -202,7 +202,7 @@ export class SimDatabase {
     const { row } = wallet
     if (row.memory) return 'memory'
     if (row.owner !== 'postgres' || !this.#isCurrent(row.epoch)) {
-      row.epoch = Math.max(row.epoch + 1, this.#epochFloor() + 1)
+      row.epoch = Math.max(row.epoch + 1, this.epochFloor + 1)
       row.owner = 'postgres'
     }
     return this.#load(wallet)
@@ -249,6 +249,10 @@ export class SimDatabase {
     wallet.checkpoint = { seq: wallet.row.seq, holds: openHolds(wallet) }
   }
 
+  seqOf(ref: string): number {
+    return this.#wallets.get(ref)?.row.seq ?? 0
+  }
+
   get stopped(): boolean {
     return this.#standing.stopped !== null
   }
@@ -256,7 +260,7 @@ export class SimDatabase {
   prove(witnesses: readonly Witness[]): Standing {
     const { settled, stopped } = this.#standing
     const missing = witnesses.filter((witness) => this.#lacks(witness))
-    return { floor: this.#epochFloor(), settled, stopped, missing }
+    return { floor: this.epochFloor, settled, stopped, missing }
   }
 
   stop(epoch: number, because: string): void {
@@ -276,7 +280,7 @@ export class SimDatabase {
     const { stopped } = this.#standing
     if (stopped?.at !== stoppedAt) return null
     const epochs = [...this.#wallets.values()].map(({ row }) => row.epoch)
-    const settled = Math.max(this.#epochFloor(), epoch, stopped.epoch, ...epochs) + EPOCHS_SKIPPED
+    const settled = Math.max(this.epochFloor, epoch, stopped.epoch, ...epochs) + EPOCHS_SKIPPED
     this.#standing = { settled, stopped: null }
     return settled
   }
@@ -302,7 +306,7 @@ export class SimDatabase {
       metadata,
       openedAt: now,
       initialLimit: creditLimit,
-      epoch: this.#epochFloor() + 1,
+      epoch: this.epochFloor + 1,
       owner: 'postgres',
       memory: false,
       seq: 0,
@@ -356,12 +360,13 @@ export class SimDatabase {
     }
   }
 
-  #epochFloor(): number {
+  /** Epochs up to this one are past. */
+  get epochFloor(): number {
     return Math.max(this.timeline * EPOCHS_A_TIMELINE, this.#standing.settled)
   }
 
   #isCurrent(epoch: number): boolean {
-    return epoch > this.#epochFloor()
+    return epoch > this.epochFloor
   }
 
   #load(wallet: Kept): Snapshot {

@@ -143,9 +143,8 @@ export class Faults {
       // Another one came first: what this replica follows, or this copy is of, is not the primary any more.
       if (session !== servers.postgres.session) return
       servers.redisForgot = true
-      // It hands out the same epochs once more, until somebody misses an entry.
-      if (how === 'put back') servers.lives.clear()
       this.#target.note('postgres_entry_lost', servers.postgres.goBackTo(copy, how))
+      if (how === 'put back') servers.putPostgresBack()
       servers.postgres.skewMs = this.#clockOfAnother(servers.postgres.skewMs)
       andThen()
     })

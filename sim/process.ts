@@ -255,6 +255,12 @@ export class Process {
       const reply = server.valkey.run(script, scriptKeys, args)
       if (script.name === 'wallet_install' && `${(reply as Reply[])[0]}` === 'installed')
         this.#servers.beginLife(`${scriptKeys[1]}`, `${args[6]}`)
+      if (script.name === 'wallet_decide') {
+        const wallets = scriptKeys.filter((key) => key.includes(':wallet:'))
+        const { runs } = readDecided(args, wallets.length, reply)
+        for (const [n, run] of runs.entries())
+          if ('acked' in run) this.#servers.noteAcked(wallets[n] as string, run.epoch, run.acked)
+      }
       this.#world.tell(() => `${this.name} → ${server.name} ${script.name} ${summary(script, scriptKeys, args, reply)}`)
       return { reply }
     } catch (error) {
@@ -353,9 +359,13 @@ function summary(script: Script, scriptKeys: readonly string[], args: readonly S
   const message = args[1] as Buffer
   const commands = message.toString('latin1').match(/[a-z]+( \d+)+( [a-z]+)?/g) ?? []
   const walletCount = scriptKeys.length - message.readUInt16LE(AGENDAS_AT)
-  const { clock, runs, answers } = readBatch(reply as Buffer, walletCount, new Array(Number(args[0])).fill(0))
+  const { clock, runs, answers } = readDecided(args, walletCount, reply)
   const pending = runs.map((run) => ('entries' in run ? { ...run, entries: run.entries.map(({ seq }) => seq) } : run))
   return `${commands.join(', ')} = ${short({ clock, pending, answers })}`
+}
+
+function readDecided(args: readonly ScriptArg[], walletCount: number, reply: Reply) {
+  return readBatch(reply as Buffer, walletCount, new Array(Number(args[0])).fill(0))
 }
 
 /** What is text as text, and how many bytes are not. */

@@ -37,8 +37,12 @@ export class Servers {
   #master = 0
   /** Did Redis ever forget something in this schedule? Then what was acknowledged from memory may be gone. */
   redisForgot = false
-  /** Lives of wallets in Redis, by ref and epoch: how often one began. */
-  readonly lives = new Map<string, number>()
+  /** Lives of wallets in Redis, by ref and epoch. */
+  readonly #lives = new Set<string>()
+  /** The floor of epochs that an old copy brought along: nobody has set anything right since. */
+  #putBackUnder: number | undefined
+  /** What can't be, whatever callers hear. */
+  readonly problems = new Set<string>()
 
   private constructor(world: World, [first, second]: readonly [Valkey, Valkey]) {
     this.#world = world
@@ -64,7 +68,22 @@ export class Servers {
   /** A wallet's state was installed on some server, under an epoch that is its own for good. */
   beginLife(wallet: string, epoch: string): void {
     const life = `${wallet} under epoch ${epoch}`
-    this.lives.set(life, (this.lives.get(life) ?? 0) + 1)
+    if (this.#lives.has(life)) this.problems.add(`${life}: began twice`)
+    this.#lives.add(life)
+  }
+
+  /** An old copy of Postgres takes over, which hands out the same epochs once more, until somebody misses an entry. */
+  putPostgresBack(): void {
+    this.#lives.clear()
+    this.#putBackUnder = this.postgres.database.epochFloor
+  }
+
+  /** Redis takes what is up to this seq for acknowledged: the journal must have it, in a life since Postgres last lost something. */
+  noteAcked(wallet: string, epoch: number, acked: number): void {
+    const { database } = this.postgres
+    if (epoch <= database.epochFloor || this.#putBackUnder === database.epochFloor) return
+    const seq = database.seqOf(wallet.slice(wallet.lastIndexOf(':') + 1))
+    if (acked > seq) this.problems.add(`${wallet}: ${acked} is taken for acknowledged, the journal has ${seq}`)
   }
 
   /** What a replica, or a file on disk, has of the master now. It comes back some time later. */

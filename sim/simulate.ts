@@ -132,7 +132,7 @@ export async function simulate(seed: number, machines: Machines, traced = false)
       openings,
     }),
   )
-  for (const [life, times] of servers.lives) if (times > 1) problems.push(`${life}: began ${times} times`)
+  problems.push(...servers.problems)
   problems.push(...checkFound(database.wallets(), clients.history, lostHashes, operator))
   // What a lagging replica lost may be one half of a transfer: nobody promises anything then.
   if (lostAt.size === 0)
