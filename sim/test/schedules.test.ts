@@ -23,6 +23,7 @@ const MUST_HAPPEN = [
   'fault_redis_fails_over',
   'fault_redis_flushed',
   'fault_redis_restarts',
+  'fault_zone_lost',
   'postgres_undone',
   'bad',
   'epoch',

@@ -41,7 +41,7 @@ export const UPKEEP = {
   }),
   all: option({
     flag: 'all',
-    text: 'Which wallets: every one. Those that nobody uses leave Redis again after ten minutes',
+    text: 'Which wallets: every one. Those whose last entry is older than ten minutes leave Redis again seconds later, unless they are used',
     commands: ['rebuild'],
     default: false,
     expected: 'no value',
