@@ -306,6 +306,29 @@ FROM unnest($1::uuid[], $2::bigint[], $3::text[]) WITH ORDINALITY AS e(wallet, s
 CROSS JOIN (SELECT timeline_epoch() AS floor, clock_ms() AS clock) AS t
 LEFT JOIN wallets w ON w.ref = e.wallet
 ORDER BY e.n`,
+  keepFindings: `-- Keeps what an audit has found: JSON of $1. What was not found again for $2 ms goes, some at a time.
+WITH old AS (
+  DELETE FROM findings o WHERE o.id IN (
+    SELECT f.id FROM findings f WHERE f.last_at < clock_ms() - $2::bigint ORDER BY f.last_at LIMIT 1000 FOR UPDATE SKIP LOCKED
+  )
+), told AS (
+  -- The same thing twice in one audit, of a shard that two had one after the other: the later one counts.
+  SELECT DISTINCT ON (t.tenant, t.ref, t.cause, field, seq)
+    t.tenant, t.ref, t.shard, t.cause, coalesce(t.field, '') AS field, coalesce(t.seq, 0) AS seq,
+    coalesce(t.expected, 'null') AS expected, coalesce(t.found, 'null') AS found, t.action
+  FROM ROWS FROM (
+    jsonb_to_recordset($1::jsonb)
+      AS (tenant text, ref text, shard integer, cause text, field text, seq bigint, expected jsonb, found jsonb, action text)
+  ) WITH ORDINALITY AS t(tenant, ref, shard, cause, field, seq, expected, found, action, n)
+  ORDER BY t.tenant, t.ref, t.cause, field, seq, t.n DESC
+)
+INSERT INTO findings AS f (tenant, ref, shard, cause, field, seq, expected, found, action, first_at, last_at)
+SELECT t.tenant, t.ref, t.shard, t.cause, t.field, t.seq, t.expected, t.found, t.action, clock_ms(), clock_ms() FROM told t
+-- Always in one order: two who keep the same must not wait for each other.
+ORDER BY t.tenant, t.ref, t.cause, t.field, t.seq
+ON CONFLICT (tenant, ref, cause, field, seq) DO UPDATE
+SET shard = excluded.shard, expected = excluded.expected, found = excluded.found, action = excluded.action,
+    last_at = excluded.last_at, times = f.times + 1`,
   lastOfHold: `-- The last entry about a hold in a stretch of its wallet's journal, refunds aside. After the one that closes it there is none.
 SELECT e.seq, e.at, e.kind, e.hold_amount, e.hold_captured, e.hold_left, e.hold_expires_at, e.hold_refunded
 FROM entries e
@@ -324,6 +347,14 @@ RETURNING epoch_floor AS floor,
 SELECT id, tenant, name, scopes, wallet_prefix, hash, created_at, expires_at, revoked_at, last_used_at, rate_max, concurrent_max,
        body_max_bytes, clock_ms() AS clock
 FROM api_keys WHERE $1::text IS NULL OR tenant = $1 ORDER BY tenant, created_at, id`,
+  listFindings: `-- A page of what audits have found of a tenant's wallets that begin with $3 (empty: of all, and of none in particular), behind $2, found
+-- (again) at $4 or later.
+SELECT f.id, w.id AS wallet, f.ref, f.shard, f.cause, f.field, f.seq, f.expected, f.found, f.action, f.first_at, f.last_at, f.times
+FROM findings f
+-- What stands in Redis where a wallet should may have any name.
+LEFT JOIN wallets w ON w.ref = CASE WHEN f.ref ~ '^[0-9a-f]{32}$' THEN f.ref::uuid END
+WHERE f.tenant = $1 AND f.id > $2 AND ($3 = '' OR starts_with(w.id, $3)) AND f.last_at >= $4
+ORDER BY f.id LIMIT $5`,
   listWallets: `-- A page of a tenant's wallets by id: after $2, beginning with $3. No id is longer than 255 characters, and none of them comes after the
 -- last there is: so the upper bound leaves nothing out.
 SELECT replace(ref::text, '-', '') AS ref, id, currency, metadata, opened_at, initial_limit, epoch, owner, memory, seq,
