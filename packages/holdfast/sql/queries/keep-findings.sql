@@ -1,7 +1,7 @@
 -- Keeps what an audit has found: JSON of $1. What was not found again for $2 ms goes, some at a time.
 WITH old AS (
   DELETE FROM findings o WHERE o.id IN (
-    SELECT f.id FROM findings f WHERE f.last_at < clock_ms() - $2::bigint ORDER BY f.last_at LIMIT 1000 FOR UPDATE SKIP LOCKED
+    SELECT f.id FROM findings f WHERE f.last_at < (SELECT clock_ms()) - $2::bigint ORDER BY f.last_at LIMIT 1000 FOR UPDATE SKIP LOCKED
   )
 ), told AS (
   -- The same thing twice in one audit, of a shard that two had one after the other: the later one counts.
