@@ -70,7 +70,7 @@ const PRUNE_ROWS = 1_000
 /** Wallets that one statement looks at for holds that are about to run out. */
 const EXPIRING_WALLETS = 500
 
-/** What wallets did, in an order that nobody can be passed over in. See sql/0008_events.sql. */
+/** What wallets did, in an order that nobody can be passed over in. See sql/0007_events.sql. */
 export class PostgresFeed {
   readonly #postgres: Postgres
 
