@@ -36,6 +36,7 @@ export class RequestedAudits {
     const over = new AbortController()
     const end = () => over.abort()
     this.#end = end
+    if (signal.aborted) end()
     signal.addEventListener('abort', end, { once: true })
     try {
       const report = await this.#holdfast.audit({
