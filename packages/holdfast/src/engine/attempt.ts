@@ -30,6 +30,8 @@ export class Attempt {
   /** Decided so many times before: from the first repetition on, the journal is asked first whether the key is in it. */
   tries: number
   settled = false
+  /** It was asked for before, by whoever, and nobody knows what came of it. */
+  perhapsDecided: boolean
   /**
    * Until then (the engine's clock) a call of it that got no answer may still be decided. A "no" before that could be followed by a
    * yes that nobody hears.
@@ -60,7 +62,17 @@ export class Attempt {
     this.memory = options.memory
     this.deadline = options.deadline
     this.tries = options.retry ? 1 : 0
+    this.perhapsDecided = options.retry
     this.#caller = caller
+  }
+
+  /**
+   * May it be acknowledged as soon as Redis has decided? Not what may have been decided before: the journal was asked, but a call that was
+   * under way then may be in it by now, and Redis have forgotten that. Told yes from memory for the second time, somebody would go on by
+   * a hold that is over.
+   */
+  get byMemory(): boolean {
+    return this.memory && !this.perhapsDecided
   }
 
   accept(entry: Entry | null, replayed: boolean, durability: Durability, touch?: Touch): void {

@@ -118,7 +118,10 @@ export class Decider {
       const ran = !(error instanceof HoldfastError) || error.outcome !== 'not_executed'
       for (const [index, attempt] of attempts.entries()) {
         const ends = (endsAt[index] as number) + CLOCK_SLACK_MS
-        if (ran) attempt.unansweredUntil = Math.max(attempt.unansweredUntil, ends)
+        if (ran) {
+          attempt.unansweredUntil = Math.max(attempt.unansweredUntil, ends)
+          attempt.perhapsDecided = true
+        }
         this.#context.again(attempt)
       }
     } finally {
@@ -140,7 +143,10 @@ export class Decider {
     for (const index of damaged.length > 0 ? damaged : states.keys()) {
       ;(lanes[index] as Lane).distrust((states[index]?.core?.epoch ?? 0) + 1)
     }
-    for (const attempt of attempts) this.#context.again(attempt)
+    for (const attempt of attempts) {
+      attempt.perhapsDecided = true
+      this.#context.again(attempt)
+    }
   }
 
   #sequenced(
@@ -153,7 +159,7 @@ export class Decider {
       wallet: indexes.get(attempt.lane) as number,
       command: attempt.command,
       deadline: Math.floor((endsAt[index] as number) + aheadMs),
-      memory: attempt.memory,
+      memory: attempt.byMemory,
     }))
   }
 
@@ -194,12 +200,13 @@ export class Decider {
         const entry = at.run.entries.find(({ seq }) => seq === answer.seq)
         if (!entry) {
           // One before it is gone, though it was pending: nothing behind that hole can ever be appended.
+          attempt.perhapsDecided = true
           attempt.lane.distrust(at.run.epoch + 1)
           break
         }
         // Another reply may have brought it here before, and it may be in the journal already.
         if (isAcked(attempt.lane, entry)) return attempt.accept(entry, false, 'ledger')
-        if (attempt.memory) return attempt.accept(entry, false, 'memory')
+        if (attempt.byMemory) return attempt.accept(entry, false, 'memory')
         return this.#wait(attempt, itemOf(attempt.lane, at, entry.seq), {
           attempt,
           next: { type: 'accept', replayed: false },
@@ -211,6 +218,7 @@ export class Decider {
         const { entry } = answer
         if (!isWhole(entry)) {
           // What Redis remembers of the first time is not what it was. The journal is asked, and the wallet loaded anew.
+          attempt.perhapsDecided = true
           attempt.lane.distrust(at.run.epoch + 1)
           break
         }
@@ -249,6 +257,7 @@ export class Decider {
       case 'late':
         return this.#context.again(attempt)
       case 'seen':
+        attempt.perhapsDecided = true
         return this.#finder.add(attempt, () => this.#context.again(attempt))
       case 'more':
         return this.#context.route(attempt)

@@ -137,6 +137,7 @@ export class Fallback {
     for (const attempt of group) {
       const ends = Math.min(attempt.deadline, clock.now() + options.decideWithinMs)
       attempt.unansweredUntil = Math.max(attempt.unansweredUntil, ends + CLOCK_SLACK_MS)
+      attempt.perhapsDecided = true
       this.#context.again(attempt)
     }
   }

@@ -51,6 +51,13 @@ describe('durability memory', () => {
     })
   })
 
+  it('waits for the journal where the key may have been decided before: Redis may have forgotten that', async () => {
+    const wallet = await memoryWallet()
+    const receipt = await wallet.debit(30, { key: 'a', durability: 'memory', retry: true })
+    expect(receipt).toMatchObject({ replayed: false, durability: 'ledger', entry: { seq: 3 } })
+    expect(await wallet.get()).toMatchObject({ available: 70, seq: 3 })
+  })
+
   it('makes a repetition that wants the ledger wait for the append', async () => {
     const wallet = await memoryWallet()
     proxy.hold()

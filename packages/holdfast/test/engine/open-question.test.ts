@@ -79,9 +79,17 @@ class HeldUp extends Sequencer {
     this.#tellHeld = resolve
   })
 
+  #tellSlowed: () => void = () => {}
+  readonly slowed = new Promise<void>((resolve) => {
+    this.#tellSlowed = resolve
+  })
+
   override async decide(batch: Batch): Promise<BatchReply> {
     const has = (wanted: string) => batch.commands.some(({ command: { key } }) => key === wanted)
-    if (has('slow')) await this.slow.opened
+    if (has('slow')) {
+      this.#tellSlowed()
+      await this.slow.opened
+    }
     if (this.#held || !has('held up')) return super.decide(batch)
     this.#held = batch
     this.#tellHeld()
@@ -157,6 +165,7 @@ it('tells to come again as soon as a call without an answer can not be decided a
   // It looks for its key and queues up behind a slow call; before it is its turn Postgres is found to be away.
   sequencer.slow.shut()
   const slow = submit('credit', 'slow')
+  await sequencer.slowed
   journal.finds.open()
   await journal.found
   journal.away = true
