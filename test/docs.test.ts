@@ -217,7 +217,10 @@ describe('the samples', () => {
       platform: 'node',
       format: 'esm',
       target: 'node20',
-      alias: { holdfast: join(ROOT, 'packages/holdfast/src/index.ts') },
+      alias: {
+        'holdfast/stripe402': join(ROOT, 'packages/holdfast/src/stripe402/index.ts'),
+        holdfast: join(ROOT, 'packages/holdfast/src/index.ts'),
+      },
       external: ['ioredis', 'pg'],
       logLevel: 'error',
     })
