@@ -11,13 +11,14 @@ CREATE TABLE IF NOT EXISTS stripe402_clients (
   updated_at timestamptz NOT NULL DEFAULT now()
 );
 
--- The index is what lists are read by. An older table has one by client alone, which will do: no table is locked to index it unasked.
+-- A transaction may be recorded before its client is, as in Redis: an older table asks for the client first. The index is what lists are
+-- read by. An older table has one by client alone, which will do: no table is locked to index it unasked.
 DO $$
 BEGIN
   IF to_regclass('stripe402_transactions') IS NOT NULL THEN RETURN; END IF;
   CREATE TABLE stripe402_transactions (
     id text NOT NULL,
-    client_id text NOT NULL REFERENCES stripe402_clients (client_id),
+    client_id text NOT NULL,
     type text NOT NULL CHECK (type IN ('topup', 'deduction')),
     amount bigint NOT NULL,
     stripe_payment_intent_id text,

@@ -3,8 +3,9 @@ WITH seen AS (
   SELECT type, amount::text AS amount, balance::text AS balance FROM stripe402_keys
   WHERE client_id = $1 AND scope = 'transaction' AND key = $3
 ),
+-- Its balance was changed by other means.
 recorded AS (
-  SELECT id FROM stripe402_transactions WHERE client_id = $1 AND id = $3
+  SELECT type, amount::text AS amount FROM stripe402_transactions WHERE client_id = $1 AND id = $3
 ),
 changed AS (
   UPDATE stripe402_clients SET balance = balance + $2::bigint, updated_at = now()
@@ -22,7 +23,8 @@ kept AS (
   SELECT client_id, 'transaction', $3, $4, abs($2::bigint), balance FROM changed
 )
 SELECT client.client_id IS NOT NULL AS known, client.balance AS before, changed.balance::text AS after,
-       recorded.id IS NOT NULL AS recorded, seen.type AS seen_type, seen.amount AS seen_amount, seen.balance AS seen_balance
+       coalesce(seen.type, recorded.type) AS seen_type, coalesce(seen.amount, recorded.amount) AS seen_amount,
+       seen.balance AS seen_balance
 FROM (SELECT) one
 LEFT JOIN (SELECT client_id, balance::text AS balance FROM stripe402_clients WHERE client_id = $1) client ON true
 LEFT JOIN changed ON true

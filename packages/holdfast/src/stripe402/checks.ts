@@ -75,19 +75,22 @@ export function movement(value: unknown, now: Date): TransactionRecord {
   return transaction({ ...record, createdAt: record.createdAt ?? now })
 }
 
-export interface Page {
+export interface Page<P = Position> {
   readonly order: 'newest' | 'oldest'
   readonly limit: number
-  readonly after: Position | undefined
+  readonly after: P | undefined
   readonly onDamaged: ((error: Error) => void) | undefined
 }
 
-export function page(value: unknown): Page {
+/** `read`: of a store whose cursors are its own. */
+export function page(value: unknown): Page
+export function page<P>(value: unknown, read: (after: unknown) => P): Page<P>
+export function page(value: unknown, read: (after: unknown) => unknown = readCursor): Page<unknown> {
   const { order = 'newest', limit = PAGE_DEFAULT, after, onDamaged } = optionsOf('options', value)
   return {
     order: oneOf('order', order, ['newest', 'oldest']),
     limit: integer('limit', limit, 1, PAGE_MAX),
-    after: after === undefined || after === null ? undefined : readCursor(after),
+    after: after === undefined || after === null ? undefined : read(after),
     onDamaged: listener(onDamaged),
   }
 }

@@ -1,3 +1,5 @@
+export { HoldfastStore, type HoldfastStoreOptions } from './holdfast-store.js'
+export { type CreateTablesOptions, PostgresStore } from './postgres-store.js'
 export type {
   ChangeOptions,
   ClientRecord,

@@ -51,13 +51,14 @@ CREATE TABLE IF NOT EXISTS stripe402_clients (
   updated_at timestamptz NOT NULL DEFAULT now()
 );
 
--- The index is what lists are read by. An older table has one by client alone, which will do: no table is locked to index it unasked.
+-- A transaction may be recorded before its client is, as in Redis: an older table asks for the client first. The index is what lists are
+-- read by. An older table has one by client alone, which will do: no table is locked to index it unasked.
 DO $$
 BEGIN
   IF to_regclass('stripe402_transactions') IS NOT NULL THEN RETURN; END IF;
   CREATE TABLE stripe402_transactions (
     id text NOT NULL,
-    client_id text NOT NULL REFERENCES stripe402_clients (client_id),
+    client_id text NOT NULL,
     type text NOT NULL CHECK (type IN ('topup', 'deduction')),
     amount bigint NOT NULL,
     stripe_payment_intent_id text,
@@ -109,8 +110,9 @@ WITH seen AS (
   SELECT type, amount::text AS amount, balance::text AS balance FROM stripe402_keys
   WHERE client_id = $1 AND scope = 'transaction' AND key = $3
 ),
+-- Its balance was changed by other means.
 recorded AS (
-  SELECT id FROM stripe402_transactions WHERE client_id = $1 AND id = $3
+  SELECT type, amount::text AS amount FROM stripe402_transactions WHERE client_id = $1 AND id = $3
 ),
 changed AS (
   UPDATE stripe402_clients SET balance = balance + $2::bigint, updated_at = now()
@@ -128,21 +130,27 @@ kept AS (
   SELECT client_id, 'transaction', $3, $4, abs($2::bigint), balance FROM changed
 )
 SELECT client.client_id IS NOT NULL AS known, client.balance AS before, changed.balance::text AS after,
-       recorded.id IS NOT NULL AS recorded, seen.type AS seen_type, seen.amount AS seen_amount, seen.balance AS seen_balance
+       coalesce(seen.type, recorded.type) AS seen_type, coalesce(seen.amount, recorded.amount) AS seen_amount,
+       seen.balance AS seen_balance
 FROM (SELECT) one
 LEFT JOIN (SELECT client_id, balance::text AS balance FROM stripe402_clients WHERE client_id = $1) client ON true
 LEFT JOIN changed ON true
 LEFT JOIN recorded ON true
 LEFT JOIN seen ON true`,
-  prune: `-- What some clients have of before a time. By client, since that is what every installation has an index for.
+  pruneKeys: `-- What is kept for those who ask again goes by when it was answered.
 WITH page AS (
-  SELECT client_id FROM stripe402_clients WHERE client_id > $1 ORDER BY client_id LIMIT $3
+  SELECT DISTINCT client_id FROM stripe402_keys WHERE client_id > $1 ORDER BY client_id LIMIT $3
+),
+gone AS (
+  DELETE FROM stripe402_keys k USING page WHERE k.client_id = page.client_id AND k.created_at < $2::timestamptz RETURNING 1
+)
+SELECT (SELECT max(client_id) FROM page) AS last, (SELECT count(*) FROM gone)::integer AS gone`,
+  pruneTransactions: `-- What some clients have of before a time, and up to which client that was. By client, since that is what every installation has an index for.
+WITH page AS (
+  SELECT DISTINCT client_id FROM stripe402_transactions WHERE client_id > $1 ORDER BY client_id LIMIT $3
 ),
 gone AS (
   DELETE FROM stripe402_transactions t USING page WHERE t.client_id = page.client_id AND t.created_at < $2::timestamptz RETURNING 1
-),
-forgotten AS (
-  DELETE FROM stripe402_keys k USING page WHERE k.client_id = page.client_id AND k.created_at < $2::timestamptz
 )
 SELECT (SELECT max(client_id) FROM page) AS last, (SELECT count(*) FROM gone)::integer AS gone`,
   recordTransaction: `-- Once for an id. Neither made nor there: another made it at the same moment, and asking again shows it.

@@ -10,4 +10,4 @@
  */
 export { testLedgerStore } from './ledger.js'
 export { testStripe402Store } from './published.js'
-export type { Suite, TestFunction } from './subject.js'
+export type { LedgerSuite, Suite, TestFunction } from './subject.js'

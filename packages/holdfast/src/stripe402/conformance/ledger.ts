@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict'
 import type { LedgerStore, TransactionRecord } from '../types.js'
 import { testListing } from './listing.js'
+import { testPruning } from './pruning.js'
 import { testStripe402Store } from './published.js'
 import {
   BAD_AMOUNTS,
   balanceOf,
   clientOf,
   clientWith,
+  type LedgerSuite,
   MAX,
   newClientId,
   newId,
@@ -16,12 +18,13 @@ import {
 } from './subject.js'
 
 /** What the stores of Holdfast must do: the published methods and everything beyond them. */
-export function testLedgerStore(suite: Suite<LedgerStore>): void {
+export function testLedgerStore(suite: LedgerSuite<LedgerStore>): void {
   testStripe402Store(suite)
   testKeys(suite)
   testMoves(suite)
   testRecords(suite)
   testListing(suite)
+  testPruning(suite)
 }
 
 function testKeys({ test, makeStore }: Suite<LedgerStore>): void {

@@ -11,6 +11,11 @@ export interface Suite<S> {
   readonly makeStore: () => S | Promise<S>
 }
 
+export interface LedgerSuite<S> extends Suite<S> {
+  /** False: the store keeps every transaction for good, and `pruneTransactions` says that none went. Default true. */
+  readonly prunes?: boolean
+}
+
 /** What can be no amount. The types don't let them through, programs without types do. */
 export const BAD_AMOUNTS: readonly unknown[] = [
   -1,
@@ -60,6 +65,23 @@ export function transactionOf(
   given: Partial<TransactionRecord> = {},
 ): TransactionRecord {
   return { id: newId(), clientId, type, amount, createdAt: new Date('2024-01-15T10:31:05.678Z'), ...given }
+}
+
+/** Recorded one after the other, each so long after the start. */
+export async function recordSome(
+  store: Stripe402Store,
+  clientId: string,
+  offsetsMs: readonly number[],
+  startMs = Date.parse('2024-03-01T00:00:00.000Z'),
+): Promise<TransactionRecord[]> {
+  const all = offsetsMs.map((offsetMs, n) =>
+    transactionOf(clientId, n % 2 === 0 ? 'topup' : 'deduction', n, {
+      id: `${newId()}`,
+      createdAt: new Date(startMs + offsetMs),
+    }),
+  )
+  for (const one of all) await store.recordTransaction(one)
+  return all
 }
 
 export async function balanceOf(store: Stripe402Store, clientId: string): Promise<number | undefined> {
