@@ -1,5 +1,8 @@
-export { HoldfastStore, type HoldfastStoreOptions } from './holdfast-store.js'
-export { type CreateTablesOptions, PostgresStore } from './postgres-store.js'
+export { FINDING_KINDS, type Finding, type FindingKind } from './import/findings.js'
+export { type ImportOptions, type ImportProgress, type ImportReport, importStore } from './import/import.js'
+export { type OpenedStore, openStore, type StoreSource } from './import/open-store.js'
+export { type VerifyOptions, type VerifyProgress, type VerifyReport, verifyStore } from './import/verify.js'
+export { type CreateTablesOptions, PostgresStore } from './postgres/store.js'
 export type {
   ChangeOptions,
   ClientRecord,
@@ -13,3 +16,4 @@ export type {
   TransactionRecord,
   TransactionType,
 } from './types.js'
+export { HoldfastStore, type HoldfastStoreOptions } from './wallets/store.js'

@@ -33,12 +33,7 @@ export async function withHoldfast<T>(
   })
   const stop = new AbortController()
   void untilSignal().then(() => stop.abort())
-  let toldAt = performance.now()
-  const progress = (line: () => string): void => {
-    if (performance.now() - toldAt < PROGRESS_MS) return
-    toldAt = performance.now()
-    terminal.progress(line())
-  }
+  const progress = progressOf(terminal)
   try {
     const { redis, postgres } = connections
     const hf = await Holdfast.connect({ redis, postgres, migrate: false, audit: false })
@@ -54,6 +49,16 @@ export async function withHoldfast<T>(
     throw error
   } finally {
     await connections.close()
+  }
+}
+
+/** At most one line a second, and none in the first. */
+export function progressOf(terminal: Terminal): Work['progress'] {
+  let toldAt = performance.now()
+  return (line) => {
+    if (performance.now() - toldAt < PROGRESS_MS) return
+    toldAt = performance.now()
+    terminal.progress(line())
   }
 }
 

@@ -12,11 +12,11 @@
  * of the client alone. A transaction of length zero moves nothing, so it is a note, also where it was moved.
  */
 import { createHash } from 'node:crypto'
-import type { Entry, Holdfast, Wallet, WalletState } from '../api/index.js'
-import { HoldfastError } from '../errors/index.js'
-import { invalid, text } from '../input/index.js'
-import { clientDamaged } from './failures.js'
-import type { ClientRecord, TransactionRecord, TransactionType } from './types.js'
+import type { Entry, Holdfast, Wallet, WalletState } from '../../api/index.js'
+import { HoldfastError } from '../../errors/index.js'
+import { invalid, text } from '../../input/index.js'
+import { clientDamaged } from '../failures.js'
+import type { ClientRecord, TransactionRecord, TransactionType } from '../types.js'
 
 const DEFAULT_PREFIX = 'stripe402:'
 const PREFIX_MAX = 64

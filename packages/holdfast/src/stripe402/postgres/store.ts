@@ -1,19 +1,10 @@
 import type pg from 'pg'
-import { HoldfastError } from '../errors/index.js'
-import { flag, options as optionsOf } from '../input/index.js'
-import { PostgresError, Statements, type StatementsOptions } from '../postgres/index.js'
-import * as check from './checks.js'
-import { clientNotFound, conflict, isSame, tooMuch } from './failures.js'
-import {
-  type ClientRow,
-  clientOf,
-  readMoney,
-  readPlace,
-  type TransactionRow,
-  transactionOf,
-  writePlace,
-} from './postgres-rows.js'
-import { QUERIES } from './queries.generated.js'
+import { HoldfastError } from '../../errors/index.js'
+import { flag, options as optionsOf } from '../../input/index.js'
+import { PostgresError, Statements, type StatementsOptions } from '../../postgres/index.js'
+import * as check from '../checks.js'
+import { clientNotFound, conflict, isSame, tooMuch } from '../failures.js'
+import { QUERIES } from '../queries.generated.js'
 import type {
   ChangeOptions,
   ClientRecord,
@@ -25,8 +16,17 @@ import type {
   TransactionPage,
   TransactionRecord,
   TransactionType,
-} from './types.js'
-import { stopIfAborted, unlessDamaged } from './walking.js'
+} from '../types.js'
+import { stopIfAborted, unlessDamaged } from '../walking.js'
+import {
+  type ClientRow,
+  clientOf,
+  readMoney,
+  readPlace,
+  type TransactionRow,
+  transactionOf,
+  writePlace,
+} from './rows.js'
 
 export interface CreateTablesOptions {
   /** Turn the integer columns of an older installation into bigint. Rewrites the tables while nobody can use them. Default false. */

@@ -1,6 +1,6 @@
-import { invalid, show } from '../input/index.js'
-import { clientDamaged } from './failures.js'
-import type { ClientRecord, TransactionRecord, TransactionType } from './types.js'
+import { invalid, show } from '../../input/index.js'
+import { clientDamaged } from '../failures.js'
+import type { ClientRecord, TransactionRecord, TransactionType } from '../types.js'
 
 /** What stands in the tables, as texts: others write them too, so that nothing is taken for granted. */
 

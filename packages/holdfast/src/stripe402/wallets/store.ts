@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import type { Holdfast, OperationOptions, Receipt, Wallet, WalletState } from '../api/index.js'
-import { HoldfastError } from '../errors/index.js'
-import { options as optionsOf } from '../input/index.js'
-import * as check from './checks.js'
-import { clientNotFound, conflict, isSame, tooMuch } from './failures.js'
-import { PageInOrder } from './page-in-order.js'
+import type { Holdfast, OperationOptions, Receipt, Wallet, WalletState } from '../../api/index.js'
+import { HoldfastError } from '../../errors/index.js'
+import { options as optionsOf } from '../../input/index.js'
+import * as check from '../checks.js'
+import { clientNotFound, conflict, isSame, tooMuch } from '../failures.js'
 import type {
   ChangeOptions,
   ClientRecord,
@@ -16,8 +15,8 @@ import type {
   TransactionPage,
   TransactionRecord,
   TransactionType,
-} from './types.js'
-import { stopIfAborted, unlessDamaged } from './walking.js'
+} from '../types.js'
+import { stopIfAborted, unlessDamaged } from '../walking.js'
 import {
   ClientWallets,
   changeKey,
@@ -29,7 +28,8 @@ import {
   transactionFacts,
   transactionKey,
   transactionOf,
-} from './wallets.js'
+} from './format.js'
+import { PageInOrder } from './page-in-order.js'
 
 export interface HoldfastStoreOptions {
   /** What the ids of the clients' wallets begin with. Default `stripe402:`. */
@@ -49,7 +49,7 @@ interface Change {
 
 /**
  * Clients as wallets: durable before anything is answered, idempotent by key and by id for good, with a journal that can be audited.
- * `wallets.ts` shows which entry is what. Whatever else a wallet can do (holds, freezing, refunds) works on `wallet('stripe402:<client>')`.
+ * `format.ts` shows which entry is what. Whatever else a wallet can do (holds, freezing, refunds) works on `wallet('stripe402:<client>')`.
  */
 export class HoldfastStore implements LedgerStore {
   readonly #wallets: ClientWallets

@@ -1,5 +1,5 @@
-import { type Page, writeCursor } from './checks.js'
-import type { TransactionPage, TransactionRecord } from './types.js'
+import { type Page, writeCursor } from '../checks.js'
+import type { TransactionPage, TransactionRecord } from '../types.js'
 
 /** Room for more than a page, so that it is put in order once in a while and not for each that comes. */
 const SLACK = 1_000
