@@ -1,3 +1,4 @@
+export { RedisStore, type RedisStoreOptions } from './redis/store.js'
 export type {
   ChangeOptions,
   ClientRecord,
