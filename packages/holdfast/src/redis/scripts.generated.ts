@@ -89,6 +89,550 @@ return math.max(1, redis.call('PTTL', KEYS[1]))
 `,
 }
 
+export const stripe402Change: Script = {
+  name: 'stripe402_change',
+  sha1: '27f1d87eb79215b6b4a216f36461caa99a57c09d',
+  keys: { min: 1, variable: true },
+  resend: 'never',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local BALANCE_MAX = 9007199254740991
+local function digits(number)
+return string.format('%.0f', number)
+end
+local function read_balance(client)
+local held = redis.pcall('HMGET', client, 'clientId', 'balance')
+if held.err then
+return nil, 'type'
+end
+if not held[1] or held[1] == '' then
+return nil, 'unknown'
+end
+local balance = tonumber(held[2] or '')
+if balance and balance <= BALANCE_MAX and balance >= -BALANCE_MAX and held[2] ~= '-0' and digits(balance) == held[2] then
+return balance
+end
+return nil, 'balance'
+end
+local function balance_after(balance, change)
+local after = balance + tonumber(change)
+if after > BALANCE_MAX then
+return nil, 'over'
+end
+if after < 0 and string.byte(change) == 45 then
+return nil, 'short'
+end
+return after
+end
+local function write_balance(client, balance, updated_at)
+redis.call('HSET', client, 'balance', digits(balance), 'updatedAt', updated_at)
+end
+local function recall(remembered, change)
+local was, after = string.match(remembered, '^([+-]%d+):(-?%d+)$')
+if not was then
+return nil, 'memory'
+end
+if was ~= change then
+return nil, 'conflict'
+end
+return after
+end
+local answers = {}
+local at = 3
+for i = 1, #KEYS do
+local balance, why = read_balance(KEYS[i])
+local changed = false
+local last = at + tonumber(ARGV[at])
+for j = at + 1, last do
+local after, refused = nil, why
+if balance then
+after, refused = balance_after(balance, ARGV[j])
+end
+if after then
+balance = after
+changed = true
+end
+answers[#answers + 1] = after and digits(after) or refused
+end
+if changed then
+write_balance(KEYS[i], balance, ARGV[2])
+end
+at = last + 1
+end
+return table.concat(answers, ' ')
+`,
+}
+
+export const stripe402ChangeOnce: Script = {
+  name: 'stripe402_change_once',
+  sha1: 'ee2d92f400d5c83572dc9a4fadca62d4bf8c0af5',
+  keys: { min: 2, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local BALANCE_MAX = 9007199254740991
+local function digits(number)
+return string.format('%.0f', number)
+end
+local function read_balance(client)
+local held = redis.pcall('HMGET', client, 'clientId', 'balance')
+if held.err then
+return nil, 'type'
+end
+if not held[1] or held[1] == '' then
+return nil, 'unknown'
+end
+local balance = tonumber(held[2] or '')
+if balance and balance <= BALANCE_MAX and balance >= -BALANCE_MAX and held[2] ~= '-0' and digits(balance) == held[2] then
+return balance
+end
+return nil, 'balance'
+end
+local function balance_after(balance, change)
+local after = balance + tonumber(change)
+if after > BALANCE_MAX then
+return nil, 'over'
+end
+if after < 0 and string.byte(change) == 45 then
+return nil, 'short'
+end
+return after
+end
+local function write_balance(client, balance, updated_at)
+redis.call('HSET', client, 'balance', digits(balance), 'updatedAt', updated_at)
+end
+local function recall(remembered, change)
+local was, after = string.match(remembered, '^([+-]%d+):(-?%d+)$')
+if not was then
+return nil, 'memory'
+end
+if was ~= change then
+return nil, 'conflict'
+end
+return after
+end
+local function change_once(client, memory, change)
+local remembered = redis.pcall('GET', memory)
+if type(remembered) == 'table' then
+return nil, 'memory'
+end
+if remembered then
+return recall(remembered, change)
+end
+local balance, missing = read_balance(client)
+if not balance then
+return nil, missing
+end
+local after, refused = balance_after(balance, change)
+if not after then
+return nil, refused
+end
+redis.call('SET', memory, change .. ':' .. digits(after), 'PX', ARGV[3])
+write_balance(client, after, ARGV[2])
+return digits(after)
+end
+local answers = {}
+for i = 1, #KEYS / 2 do
+local after, why = change_once(KEYS[2 * i - 1], KEYS[2 * i], ARGV[i + 3])
+answers[i] = after or why
+end
+return table.concat(answers, ' ')
+`,
+}
+
+export const stripe402Create: Script = {
+  name: 'stripe402_create',
+  sha1: '67529efecdb6d7b3373e0a6a876adb99f9483791',
+  keys: { min: 1, variable: false },
+  resend: 'safe',
+  batchMax: null,
+  batchArg: 1,
+  readonly: false,
+  source: `local held = redis.pcall('HGETALL', KEYS[1])
+if held.err then
+return 'type'
+end
+local in_the_way = false
+for i = 1, #held, 2 do
+local field, value = held[i], held[i + 1]
+if field == 'clientId' and value ~= '' then
+return 'there'
+end
+local is_empty = field == 'updatedAt' or (field == 'balance' and value == '0')
+in_the_way = in_the_way or not is_empty
+end
+if in_the_way then
+return 'ghost'
+end
+redis.call('HSET', KEYS[1], 'clientId', ARGV[1], 'stripeCustomerId', ARGV[2], 'balance', ARGV[3],
+'currency', ARGV[4], 'createdAt', ARGV[5], 'updatedAt', ARGV[6])
+return 'created'
+`,
+}
+
+export const stripe402Drop: Script = {
+  name: 'stripe402_drop',
+  sha1: 'b35c61a9a0b42924703c2f398dbcb8df14019a60',
+  keys: { min: 1, variable: false },
+  resend: 'safe',
+  batchMax: null,
+  batchArg: 1,
+  readonly: false,
+  source: `if redis.pcall('GET', KEYS[1]) ~= ARGV[1] then
+return 0
+end
+return redis.call('DEL', KEYS[1])
+`,
+}
+
+export const stripe402File: Script = {
+  name: 'stripe402_file',
+  sha1: '70a39ece32a6fdbb12b6790ff1813f0be95fbba4',
+  keys: { min: 2, variable: false },
+  resend: 'safe',
+  batchMax: null,
+  batchArg: 1,
+  readonly: false,
+  source: `local stored = redis.pcall('GET', KEYS[1])
+if type(stored) == 'table' then
+return { 'transaction' }
+end
+if stored and stored ~= ARGV[2] then
+local score = redis.pcall('ZSCORE', KEYS[2], ARGV[1])
+if type(score) == 'table' then
+return { 'index' }
+end
+return { 'other', stored, score or '' }
+end
+local indexed = redis.pcall('ZADD', KEYS[2], 'NX', ARGV[3], ARGV[1])
+if type(indexed) == 'table' then
+return { 'index' }
+end
+if not stored then
+redis.call('SET', KEYS[1], ARGV[2])
+end
+return { 'filed' }
+`,
+}
+
+export const stripe402Keep: Script = {
+  name: 'stripe402_keep',
+  sha1: '9f874d5a2f71892f141a3860a5df9b7578d81025',
+  keys: { min: 1, variable: false },
+  resend: 'safe',
+  batchMax: null,
+  batchArg: 1,
+  readonly: false,
+  source: `local stored = redis.pcall('GET', KEYS[1])
+if type(stored) == 'table' then
+return false
+end
+if not stored and ARGV[1] ~= '' then
+redis.call('SET', KEYS[1], ARGV[1])
+end
+return stored or ARGV[1]
+`,
+}
+
+export const stripe402Move: Script = {
+  name: 'stripe402_move',
+  sha1: '7e8d63035bce2abbe3091a283bbd1896de8c59f7',
+  keys: { min: 4, variable: false },
+  resend: 'safe',
+  batchMax: null,
+  batchArg: 1,
+  readonly: false,
+  source: `local BALANCE_MAX = 9007199254740991
+local function digits(number)
+return string.format('%.0f', number)
+end
+local function read_balance(client)
+local held = redis.pcall('HMGET', client, 'clientId', 'balance')
+if held.err then
+return nil, 'type'
+end
+if not held[1] or held[1] == '' then
+return nil, 'unknown'
+end
+local balance = tonumber(held[2] or '')
+if balance and balance <= BALANCE_MAX and balance >= -BALANCE_MAX and held[2] ~= '-0' and digits(balance) == held[2] then
+return balance
+end
+return nil, 'balance'
+end
+local function balance_after(balance, change)
+local after = balance + tonumber(change)
+if after > BALANCE_MAX then
+return nil, 'over'
+end
+if after < 0 and string.byte(change) == 45 then
+return nil, 'short'
+end
+return after
+end
+local function write_balance(client, balance, updated_at)
+redis.call('HSET', client, 'balance', digits(balance), 'updatedAt', updated_at)
+end
+local function recall(remembered, change)
+local was, after = string.match(remembered, '^([+-]%d+):(-?%d+)$')
+if not was then
+return nil, 'memory'
+end
+if was ~= change then
+return nil, 'conflict'
+end
+return after
+end
+local function decide_move(client, moves, id, change)
+local remembered = redis.pcall('HGET', moves, id)
+if type(remembered) == 'table' then
+return 'memory'
+end
+if remembered then
+local after, why = recall(remembered, change)
+return why or 'again', after
+end
+local balance, missing = read_balance(client)
+if not balance then
+return missing
+end
+local after, refused = balance_after(balance, change)
+return refused or 'moved', after
+end
+local function write_move(client, moves, id, change, after, updated_at)
+redis.call('HSET', moves, id, change .. ':' .. digits(after))
+write_balance(client, after, updated_at)
+end
+local stored = redis.pcall('GET', KEYS[3])
+if type(stored) == 'table' then
+return { 'transaction' }
+end
+local status, after = decide_move(KEYS[1], KEYS[2], ARGV[1], ARGV[2])
+if status == 'again' then
+return { status, after }
+end
+if stored and status ~= 'conflict' and status ~= 'memory' then
+local balance, missing = read_balance(KEYS[1])
+return { 'recorded', balance and digits(balance) or missing, stored }
+end
+if status ~= 'moved' then
+return { status }
+end
+local indexed = redis.pcall('ZADD', KEYS[4], ARGV[4], ARGV[1])
+if type(indexed) == 'table' then
+return { 'index' }
+end
+redis.call('SET', KEYS[3], ARGV[3])
+write_move(KEYS[1], KEYS[2], ARGV[1], ARGV[2], after, ARGV[5])
+return { status, digits(after) }
+`,
+}
+
+export const stripe402MoveApart: Script = {
+  name: 'stripe402_move_apart',
+  sha1: '56c385c787c283a66214b984c626b43e1d9e7296',
+  keys: { min: 3, variable: false },
+  resend: 'safe',
+  batchMax: null,
+  batchArg: 1,
+  readonly: false,
+  source: `local BALANCE_MAX = 9007199254740991
+local function digits(number)
+return string.format('%.0f', number)
+end
+local function read_balance(client)
+local held = redis.pcall('HMGET', client, 'clientId', 'balance')
+if held.err then
+return nil, 'type'
+end
+if not held[1] or held[1] == '' then
+return nil, 'unknown'
+end
+local balance = tonumber(held[2] or '')
+if balance and balance <= BALANCE_MAX and balance >= -BALANCE_MAX and held[2] ~= '-0' and digits(balance) == held[2] then
+return balance
+end
+return nil, 'balance'
+end
+local function balance_after(balance, change)
+local after = balance + tonumber(change)
+if after > BALANCE_MAX then
+return nil, 'over'
+end
+if after < 0 and string.byte(change) == 45 then
+return nil, 'short'
+end
+return after
+end
+local function write_balance(client, balance, updated_at)
+redis.call('HSET', client, 'balance', digits(balance), 'updatedAt', updated_at)
+end
+local function recall(remembered, change)
+local was, after = string.match(remembered, '^([+-]%d+):(-?%d+)$')
+if not was then
+return nil, 'memory'
+end
+if was ~= change then
+return nil, 'conflict'
+end
+return after
+end
+local function decide_move(client, moves, id, change)
+local remembered = redis.pcall('HGET', moves, id)
+if type(remembered) == 'table' then
+return 'memory'
+end
+if remembered then
+local after, why = recall(remembered, change)
+return why or 'again', after
+end
+local balance, missing = read_balance(client)
+if not balance then
+return missing
+end
+local after, refused = balance_after(balance, change)
+return refused or 'moved', after
+end
+local function write_move(client, moves, id, change, after, updated_at)
+redis.call('HSET', moves, id, change .. ':' .. digits(after))
+write_balance(client, after, updated_at)
+end
+local pending = redis.pcall('HGET', KEYS[3], ARGV[1])
+if type(pending) == 'table' then
+return { 'pending' }
+end
+local status, after = decide_move(KEYS[1], KEYS[2], ARGV[1], ARGV[2])
+if status == 'again' then
+return { status, after, pending or '' }
+end
+if ARGV[5] == '1' and status ~= 'conflict' and status ~= 'memory' then
+local balance, missing = read_balance(KEYS[1])
+return { 'recorded', balance and digits(balance) or missing }
+end
+if status ~= 'moved' then
+return { status }
+end
+redis.call('HSET', KEYS[3], ARGV[1], ARGV[3])
+write_move(KEYS[1], KEYS[2], ARGV[1], ARGV[2], after, ARGV[4])
+return { status, digits(after), ARGV[3] }
+`,
+}
+
+export const stripe402Note: Script = {
+  name: 'stripe402_note',
+  sha1: '9a749c7c3da44f2845ba00749c7617ec746e021d',
+  keys: { min: 1, variable: false },
+  resend: 'safe',
+  batchMax: null,
+  batchArg: 1,
+  readonly: false,
+  source: `local noted = redis.pcall('HSETNX', KEYS[1], ARGV[1], ARGV[2])
+if type(noted) == 'table' then
+return false
+end
+return redis.call('HGET', KEYS[1], ARGV[1])
+`,
+}
+
+export const stripe402Noted: Script = {
+  name: 'stripe402_noted',
+  sha1: 'fc30101f535f78dc17045795c45fbbf735016eb9',
+  keys: { min: 2, variable: false },
+  resend: 'safe',
+  batchMax: null,
+  batchArg: 1,
+  readonly: false,
+  source: `if redis.call('HGET', KEYS[1], ARGV[1]) == ARGV[2] then
+redis.call('HDEL', KEYS[1], ARGV[1])
+if ARGV[3] == '1' then
+redis.call('HDEL', KEYS[2], ARGV[1])
+end
+end
+return redis.call('HRANDFIELD', KEYS[1], 1, 'WITHVALUES')
+`,
+}
+
+export const stripe402Page: Script = {
+  name: 'stripe402_page',
+  sha1: '5b688f98cca464ada0672cd893904a2bc4498afa',
+  keys: { min: 1, variable: false },
+  resend: 'safe',
+  batchMax: null,
+  batchArg: 1,
+  readonly: true,
+  source: `local function is_before(one, other)
+for i = 1, math.min(#one, #other) do
+local a, b = string.byte(one, i), string.byte(other, i)
+if a ~= b then
+return a < b
+end
+end
+return #one < #other
+end
+local function rank_of(score, id, inclusive)
+local low = redis.call('ZCOUNT', KEYS[1], '-inf', '(' .. score)
+local high = redis.call('ZCOUNT', KEYS[1], '-inf', score)
+while low < high do
+local middle = math.floor((low + high) / 2)
+local member = redis.call('ZRANGE', KEYS[1], middle, middle)[1]
+if is_before(member, id) or (inclusive and member == id) then
+low = middle + 1
+else
+high = middle
+end
+end
+return low
+end
+local size = redis.pcall('ZCARD', KEYS[1])
+if type(size) == 'table' then
+return false
+end
+local limit = tonumber(ARGV[2])
+if ARGV[1] == 'oldest' then
+local first = ARGV[3] == '1' and rank_of(ARGV[4], ARGV[5], true) or 0
+return redis.call('ZRANGE', KEYS[1], first, first + limit - 1, 'WITHSCORES')
+end
+local newer = ARGV[3] == '1' and size - rank_of(ARGV[4], ARGV[5], false) or 0
+return redis.call('ZREVRANGE', KEYS[1], newer, newer + limit - 1, 'WITHSCORES')
+`,
+}
+
+export const stripe402Pending: Script = {
+  name: 'stripe402_pending',
+  sha1: '6362c77d8f260bb01eff23e93e129dcbc3d90fef',
+  keys: { min: 1, variable: false },
+  resend: 'safe',
+  batchMax: null,
+  batchArg: 1,
+  readonly: true,
+  source: `local pending = redis.pcall('HGETALL', KEYS[1])
+return not pending.err and pending
+`,
+}
+
+export const stripe402Prune: Script = {
+  name: 'stripe402_prune',
+  sha1: '98543ce0f53a4f18c01b5f750b069a18cf4ff643',
+  keys: { min: 2, variable: true },
+  resend: 'safe',
+  batchMax: 100,
+  batchArg: 1,
+  readonly: false,
+  source: `local removed = 0
+for i = 3, #KEYS do
+local score = redis.call('ZSCORE', KEYS[1], ARGV[i])
+if score and tonumber(score) < tonumber(ARGV[2]) then
+redis.call('DEL', KEYS[i])
+redis.pcall('HDEL', KEYS[2], ARGV[i])
+removed = removed + redis.call('ZREM', KEYS[1], ARGV[i])
+end
+end
+return removed
+`,
+}
+
 export const walletDecide: Script = {
   name: 'wallet_decide',
   sha1: '951400e460f62a16ba887de25e68d390b75b86ab',
@@ -3776,4 +4320,4 @@ return witnesses
 `,
 }
 
-export const scripts = { agendaClaim, agendaScan, lockRelease, lockRenew, lockTake, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, witnessShare } as const satisfies Record<string, Script>
+export const scripts = { agendaClaim, agendaScan, lockRelease, lockRenew, lockTake, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, witnessShare } as const satisfies Record<string, Script>

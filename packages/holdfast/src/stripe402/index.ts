@@ -3,6 +3,7 @@ export { type ImportOptions, type ImportProgress, type ImportReport, importStore
 export { type OpenedStore, openStore, type StoreSource } from './import/open-store.js'
 export { type VerifyOptions, type VerifyProgress, type VerifyReport, verifyStore } from './import/verify.js'
 export { type CreateTablesOptions, PostgresStore } from './postgres/store.js'
+export { RedisStore, type RedisStoreOptions } from './redis/store.js'
 export type {
   ChangeOptions,
   ClientRecord,

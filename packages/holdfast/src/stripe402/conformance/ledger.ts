@@ -6,6 +6,7 @@ import { testStripe402Store } from './published.js'
 import {
   BAD_AMOUNTS,
   balanceOf,
+  CLOCKS_APART_MS,
   clientOf,
   clientWith,
   type LedgerSuite,
@@ -110,7 +111,7 @@ function testMoves({ test, makeStore }: Suite<LedgerStore>): void {
     assert.equal(await store.move({ id, clientId, type: 'topup', amount: 1 }), 1)
     const at = (await store.getTransaction(clientId, id))?.createdAt
     assert.ok(Number(at) >= startedAtMs && Number(at) <= Date.now(), `dated ${at?.toISOString()}`)
-    assert.ok(Number((await store.getClient(clientId))?.updatedAt) >= startedAtMs)
+    assert.ok(Number((await store.getClient(clientId))?.updatedAt) >= startedAtMs - CLOCKS_APART_MS)
   })
 
   test('move is done once for its id, and answered with the same balance again', async () => {

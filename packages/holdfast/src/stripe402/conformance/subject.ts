@@ -32,6 +32,9 @@ export const BAD_AMOUNTS: readonly unknown[] = [
   -(2 ** 53),
 ]
 
+/** A store may go by the clock of another machine. */
+export const CLOCKS_APART_MS = 60_000
+
 export const MAX = Number.MAX_SAFE_INTEGER
 
 /** As stripe402 makes them: 64 hex characters. */

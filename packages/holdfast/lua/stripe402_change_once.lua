@@ -1,0 +1,39 @@
+-- Adds to balances and deducts from them, each change once for its key: what was done is remembered for a time and answered again. A
+-- refusal is not remembered.
+--
+-- KEYS  for each change: the client, and what its key remembers
+-- ARGV  1 number of changes   2 updatedAt   3 for how long to remember, ms   then for each: +n or -n
+-- Returns for each change the balance after it in digits or why there is none, with blanks between them: 'unknown' 'short' 'over' 'conflict'
+--         'type' 'balance' 'memory'
+-- @keys 2+
+-- @batch 64
+-- @resend safe
+-- @include stripe402/balance
+
+local function change_once(client, memory, change)
+  local remembered = redis.pcall('GET', memory)
+  if type(remembered) == 'table' then
+    return nil, 'memory'
+  end
+  if remembered then
+    return recall(remembered, change)
+  end
+  local balance, missing = read_balance(client)
+  if not balance then
+    return nil, missing
+  end
+  local after, refused = balance_after(balance, change)
+  if not after then
+    return nil, refused
+  end
+  redis.call('SET', memory, change .. ':' .. digits(after), 'PX', ARGV[3])
+  write_balance(client, after, ARGV[2])
+  return digits(after)
+end
+
+local answers = {}
+for i = 1, #KEYS / 2 do
+  local after, why = change_once(KEYS[2 * i - 1], KEYS[2 * i], ARGV[i + 3])
+  answers[i] = after or why
+end
+return table.concat(answers, ' ')
