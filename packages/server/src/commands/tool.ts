@@ -20,13 +20,14 @@ export async function withHoldfast<T>(
   { config, nameOf }: ReadConfig,
   terminal: Terminal,
   work: (given: Work) => Promise<T>,
+  databaseConnections = 4,
 ): Promise<T> {
   const connections = await openConnections({
     redisUrl: config.redisUrl as string,
     databaseUrl: config.databaseUrl as string,
     schema: config.schema as string,
     redisConnections: 1,
-    databaseConnections: 4,
+    databaseConnections,
     migrate: false,
     names: { redis: nameOf('redisUrl'), postgres: nameOf('databaseUrl') },
     telemetry: {},

@@ -143,14 +143,16 @@ class ImportRun {
     const state = await wallet.get()
     if (!state) return 'imported'
     checkState(plan, state)
-    return (await isComplete(plan, wallet)) ? 'before' : 'imported'
+    return (await isComplete(plan, wallet, state)) ? 'before' : 'imported'
   }
 
   async #carryOut(plan: ImportPlan): Promise<'imported' | 'before'> {
     const wallet = this.#wallets.of(plan.client.clientId)
+    // Of a wallet that gets no entry only this tells whether it was there before.
+    if (plan.facts.entries === 0 && (await this.#foresee(plan)) === 'before') return 'before'
     const state = await this.#open(plan, wallet)
     checkState(plan, state)
-    if (state.seq > 0 && (await isComplete(plan, wallet))) return 'before'
+    if (state.seq > 0 && (await isComplete(plan, wallet, state))) return 'before'
     await fileAll(plan, wallet, this.#store, this.#options.signal)
     return 'imported'
   }
@@ -223,8 +225,14 @@ function factsIn(clientId: string, state: WalletState): ClientFacts | null {
   }
 }
 
-/** The last of its entries is filed when all others are there. */
-async function isComplete({ lastKey }: ImportPlan, wallet: Wallet): Promise<boolean> {
+/** The last of its entries is filed when all others are there. It need not be looked for where nothing has come since. */
+async function isComplete(
+  { client, facts, lastKey }: ImportPlan,
+  wallet: Wallet,
+  state: WalletState,
+): Promise<boolean> {
+  if (state.seq < facts.entries) return false
+  if (state.seq === facts.entries && state.available === client.balance) return true
   return lastKey === null || (await wallet.entry(lastKey)) !== null
 }
 

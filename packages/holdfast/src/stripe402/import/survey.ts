@@ -29,7 +29,9 @@ export async function* transactionPages(store: LedgerStore, clientId: string): A
   }
 }
 
-export async function surveyOf(store: LedgerStore, { clientId }: ClientRecord): Promise<Survey> {
+/** What can't be told in whole numbers from zero on is thrown: `client_damaged`. */
+export async function surveyOf(store: LedgerStore, { clientId, balance }: ClientRecord): Promise<Survey> {
+  if (balance < 0) throw clientDamaged(clientId, 'balance', 'zero or more', 'less')
   let [count, topups, deductions, lowest] = [0, 0, 0, 0]
   let last: TransactionRecord | null = null
   let all: readonly TransactionRecord[] | null = []

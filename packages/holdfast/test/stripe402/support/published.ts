@@ -59,3 +59,9 @@ export const codeOf = (call: Promise<unknown>): Promise<unknown> =>
     (answer) => `answered ${String(answer)}`,
     (error: { code?: unknown }) => error.code ?? error,
   )
+
+export async function allOf<T>(walk: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = []
+  for await (const one of walk) all.push(one)
+  return all
+}

@@ -5,21 +5,28 @@ import { withHoldfast } from '../tool.js'
 import { withStore } from './source.js'
 import { asJson, findingLines, sum } from './texts.js'
 
+/** Each wallet is opened by a commit of its own: so many share what a commit costs. */
+const DATABASE_CONNECTIONS = 16
+
 export const importClients: Run = async (given, terminal) => {
   const { config } = given
   const report = await withStore(given, (store) =>
-    withHoldfast(given, terminal, ({ hf, signal, progress }) =>
-      importStore(store, hf.forTenant(config.tenant as string), {
-        dryRun: config.dryRun ?? false,
-        prefix: config.clientPrefix as string,
-        signal,
-        onProgress: ({ clients, transactions, comparing }) =>
-          progress(() =>
-            comparing
-              ? `${number(clients)} clients compared so far`
-              : `${number(clients)} clients, ${number(transactions)} transactions so far`,
-          ),
-      }),
+    withHoldfast(
+      given,
+      terminal,
+      ({ hf, signal, progress }) =>
+        importStore(store, hf.forTenant(config.tenant as string), {
+          dryRun: config.dryRun ?? false,
+          prefix: config.clientPrefix as string,
+          signal,
+          onProgress: ({ clients, transactions, comparing }) =>
+            progress(() =>
+              comparing
+                ? `${number(clients)} clients compared so far`
+                : `${number(clients)} clients, ${number(transactions)} transactions so far`,
+            ),
+        }),
+      DATABASE_CONNECTIONS,
     ),
   )
   terminal.print(config.json ? asJson(report) : asText(report))
