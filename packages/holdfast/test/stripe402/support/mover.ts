@@ -1,37 +1,31 @@
-/**
- * A process that moves money as fast as it can until it is killed, and tells its parent of each move before and after: so that whatever
- * becomes of it, the parent knows what was begun and what was answered.
- */
-import { randomUUID } from 'node:crypto'
-import pg from 'pg'
-import { Holdfast } from '../../../src/index.js'
-import { HoldfastStore, type LedgerStore, type Movement, PostgresStore } from '../../../src/stripe402/index.js'
-import type { MoverOrder, MoverTold } from './movers.js'
+/** A process that moves money until it is killed, and tells its parent of each move before and after. */
+import { Cluster, type ClusterNode, Redis } from 'ioredis'
+import { RedisStore } from '../../../src/stripe402/index.js'
 
-const { store: kind, clients } = JSON.parse(process.argv[2] as string) as MoverOrder
+export interface Orders {
+  readonly url?: string
+  readonly cluster?: ClusterNode[]
+  readonly clientId: string
+  /** Moves under way at once. */
+  readonly atOnce: number
+}
+
+export type Told = { readonly begun: string } | { readonly done: string; readonly balance: number | null }
+
+const { url, cluster, clientId, atOnce } = JSON.parse(process.argv[2] as string) as Orders
+const store = new RedisStore(cluster ? new Cluster(cluster) : new Redis(url as string))
 
 /** Resolves when it has left this process. */
-const tell = (told: MoverTold) => new Promise<void>((resolve) => process.send?.(told, () => resolve()))
+const tell = (told: Told) => new Promise<void>((resolve) => process.send?.(told, () => resolve()))
 
-async function open(): Promise<LedgerStore> {
-  if (kind.type === 'postgres') return new PostgresStore(new pg.Pool({ connectionString: kind.url }))
-  const { redis, postgres } = kind
-  return new HoldfastStore(await Holdfast.connect({ redis, postgres, audit: false }))
+async function moveOn(lane: number): Promise<never> {
+  for (let n = 0; ; n += 1) {
+    const id = `${process.pid}-${lane}-${n}`
+    await tell({ begun: id })
+    const type = n % 4 === 3 ? 'topup' : 'deduction'
+    const balance = await store.move({ id, clientId, type, amount: 1 + ((lane + n) % 7) })
+    await tell({ done: id, balance })
+  }
 }
 
-async function move(store: LedgerStore): Promise<void> {
-  const clientId = clients[Math.floor(Math.random() * clients.length)] as string
-  const type = Math.random() < 0.5 ? 'topup' : 'deduction'
-  const movement: Movement = { id: randomUUID(), clientId, type, amount: 1 + Math.floor(Math.random() * 500) }
-  await tell({ type: 'begin', movement })
-  const balance = await store.move(movement)
-  await tell({ type: 'end', id: movement.id, balance })
-}
-
-const store = await open()
-await tell({ type: 'ready' })
-await Promise.all(
-  Array.from({ length: 8 }, async () => {
-    for (;;) await move(store)
-  }),
-)
+await Promise.all(Array.from({ length: atOnce }, (_, lane) => moveOn(lane)))
