@@ -9,31 +9,31 @@
 -- @batch 64
 -- @resend safe
 -- @include stripe402/balance
+-- @include stripe402/memory
 
 local function change_once(client, memory, change)
   local remembered = redis.pcall('GET', memory)
   if type(remembered) == 'table' then
-    return nil, 'memory'
+    return 'memory'
   end
   if remembered then
-    return recall(remembered, change)
+    local after, why = recall(remembered, change)
+    return after or why
   end
   local balance, missing = read_balance(client)
   if not balance then
-    return nil, missing
+    return missing
   end
-  local after, refused = balance_after(balance, change)
-  if not after then
-    return nil, refused
+  local after, written = balance_after(balance, change)
+  if after then
+    redis.call('SET', memory, remembered_as(change, written), 'PX', ARGV[3])
+    write_balance(client, written, ARGV[2])
   end
-  redis.call('SET', memory, change .. ':' .. digits(after), 'PX', ARGV[3])
-  write_balance(client, after, ARGV[2])
-  return digits(after)
+  return written
 end
 
 local answers = {}
 for i = 1, #KEYS / 2 do
-  local after, why = change_once(KEYS[2 * i - 1], KEYS[2 * i], ARGV[i + 3])
-  answers[i] = after or why
+  answers[i] = change_once(KEYS[2 * i - 1], KEYS[2 * i], ARGV[i + 3])
 end
 return table.concat(answers, ' ')

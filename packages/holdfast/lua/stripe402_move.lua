@@ -12,14 +12,13 @@ local stored = redis.pcall('GET', KEYS[3])
 if type(stored) == 'table' then
   return { 'transaction' }
 end
-local status, after = decide_move(KEYS[1], KEYS[2], ARGV[1], ARGV[2])
+local status, written = decide_move(KEYS[1], KEYS[2], ARGV[1], ARGV[2])
 if status == 'again' then
-  return { status, after }
+  return { status, written }
 end
 -- Recorded by other means: then its balance was changed by other means too.
 if stored and status ~= 'conflict' and status ~= 'memory' then
-  local balance, missing = read_balance(KEYS[1])
-  return { 'recorded', balance and digits(balance) or missing, stored }
+  return { 'recorded', balance_now(KEYS[1]), stored }
 end
 if status ~= 'moved' then
   return { status }
@@ -30,5 +29,5 @@ if type(indexed) == 'table' then
   return { 'index' }
 end
 redis.call('SET', KEYS[3], ARGV[3])
-write_move(KEYS[1], KEYS[2], ARGV[1], ARGV[2], after, ARGV[5])
-return { status, digits(after) }
+write_move(KEYS[1], KEYS[2], ARGV[1], ARGV[2], written, ARGV[5])
+return { status, written }

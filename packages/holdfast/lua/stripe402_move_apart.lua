@@ -13,18 +13,17 @@ local pending = redis.pcall('HGET', KEYS[3], ARGV[1])
 if type(pending) == 'table' then
   return { 'pending' }
 end
-local status, after = decide_move(KEYS[1], KEYS[2], ARGV[1], ARGV[2])
+local status, written = decide_move(KEYS[1], KEYS[2], ARGV[1], ARGV[2])
 if status == 'again' then
-  return { status, after, pending or '' }
+  return { status, written, pending or '' }
 end
 -- Recorded by other means: then its balance was changed by other means too.
 if ARGV[5] == '1' and status ~= 'conflict' and status ~= 'memory' then
-  local balance, missing = read_balance(KEYS[1])
-  return { 'recorded', balance and digits(balance) or missing }
+  return { 'recorded', balance_now(KEYS[1]) }
 end
 if status ~= 'moved' then
   return { status }
 end
 redis.call('HSET', KEYS[3], ARGV[1], ARGV[3])
-write_move(KEYS[1], KEYS[2], ARGV[1], ARGV[2], after, ARGV[4])
-return { status, digits(after), ARGV[3] }
+write_move(KEYS[1], KEYS[2], ARGV[1], ARGV[2], written, ARGV[4])
+return { status, written, ARGV[3] }

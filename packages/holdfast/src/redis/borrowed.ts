@@ -42,18 +42,19 @@ export class BorrowedRedis implements ScriptRunner {
     this.#timeoutMs = client.options.commandTimeout ?? 0
   }
 
-  /** As a runner does; `bySource` is for a server that does not know the script. Rejects with errors of the table. */
-  async run(script: Script, keys: readonly string[], args: readonly ScriptArg[], bySource = false): Promise<unknown> {
+  /**
+   * As a runner does, but rejects with errors of the table. `bySource` is for a server that does not know the script. Not `async`: that is
+   * a promise more for each call, and a caller alone pays for all of it.
+   */
+  run(script: Script, keys: readonly string[], args: readonly ScriptArg[], bySource = false): Promise<unknown> {
     checkCall(script, keys, args)
     const Kind = script.resend === 'safe' ? ScriptCommand : SentOnce
     const command = new Kind(script, bySource, keys, args)
-    try {
-      this.#client.sendCommand(command)
-      return await command.promise
-    } catch (error) {
+    this.#client.sendCommand(command)
+    return command.promise.catch((error: Error) => {
       if (!bySource && isReply(error, 'NOSCRIPT')) return this.run(script, keys, args, true)
-      throw this.#failureOf(error as Error, script.name, command.sent)
-    }
+      throw this.#failureOf(error, script.name, command.sent)
+    })
   }
 
   /** A command that may run twice, with its reply as text. */

@@ -91,72 +91,64 @@ return math.max(1, redis.call('PTTL', KEYS[1]))
 
 export const stripe402Change: Script = {
   name: 'stripe402_change',
-  sha1: '27f1d87eb79215b6b4a216f36461caa99a57c09d',
+  sha1: '46800a172030f2ca8a7eb576f1b43412db4116a9',
   keys: { min: 1, variable: true },
   resend: 'never',
   batchMax: 64,
   batchArg: 1,
   readonly: false,
   source: `local BALANCE_MAX = 9007199254740991
-local function digits(number)
-return string.format('%.0f', number)
-end
+local tonumber, byte, format = tonumber, string.byte, string.format
 local function read_balance(client)
 local held = redis.pcall('HMGET', client, 'clientId', 'balance')
-if held.err then
-return nil, 'type'
+local id, written = held[1], held[2]
+if not id or id == '' then
+return nil, held.err and 'type' or 'unknown'
 end
-if not held[1] or held[1] == '' then
-return nil, 'unknown'
-end
-local balance = tonumber(held[2] or '')
-if balance and balance <= BALANCE_MAX and balance >= -BALANCE_MAX and held[2] ~= '-0' and digits(balance) == held[2] then
+local balance = written and tonumber(written)
+if balance and balance <= BALANCE_MAX and balance >= -BALANCE_MAX and format('%.0f', balance) == written and written ~= '-0' then
 return balance
 end
 return nil, 'balance'
 end
 local function balance_after(balance, change)
 local after = balance + tonumber(change)
+if after < 0 and byte(change) == 45 then
+return nil, 'short'
+end
 if after > BALANCE_MAX then
 return nil, 'over'
 end
-if after < 0 and string.byte(change) == 45 then
-return nil, 'short'
+return after, format('%.0f', after)
 end
-return after
+local function write_balance(client, written, updated_at)
+redis.call('HSET', client, 'balance', written, 'updatedAt', updated_at)
 end
-local function write_balance(client, balance, updated_at)
-redis.call('HSET', client, 'balance', digits(balance), 'updatedAt', updated_at)
-end
-local function recall(remembered, change)
-local was, after = string.match(remembered, '^([+-]%d+):(-?%d+)$')
-if not was then
-return nil, 'memory'
-end
-if was ~= change then
-return nil, 'conflict'
-end
-return after
-end
-local answers = {}
+local answers, count = {}, 0
 local at = 3
 for i = 1, #KEYS do
-local balance, why = read_balance(KEYS[i])
-local changed = false
-local last = at + tonumber(ARGV[at])
-for j = at + 1, last do
-local after, refused = nil, why
-if balance then
-after, refused = balance_after(balance, ARGV[j])
+local client = KEYS[i]
+local balance, why = read_balance(client)
+local held = nil
+local last = at
+if byte(ARGV[at]) == 42 then
+last = at + tonumber(string.sub(ARGV[at], 2))
+at = at + 1
 end
+for j = at, last do
+count = count + 1
+if not balance then
+answers[count] = why
+else
+local after, written = balance_after(balance, ARGV[j])
+answers[count] = written
 if after then
-balance = after
-changed = true
+balance, held = after, written
 end
-answers[#answers + 1] = after and digits(after) or refused
 end
-if changed then
-write_balance(KEYS[i], balance, ARGV[2])
+end
+if held then
+write_balance(client, held, ARGV[2])
 end
 at = last + 1
 end
@@ -166,42 +158,41 @@ return table.concat(answers, ' ')
 
 export const stripe402ChangeOnce: Script = {
   name: 'stripe402_change_once',
-  sha1: 'ee2d92f400d5c83572dc9a4fadca62d4bf8c0af5',
+  sha1: '90d01d781196bd138e37c78c595b206e48e70828',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
   batchArg: 1,
   readonly: false,
   source: `local BALANCE_MAX = 9007199254740991
-local function digits(number)
-return string.format('%.0f', number)
-end
+local tonumber, byte, format = tonumber, string.byte, string.format
 local function read_balance(client)
 local held = redis.pcall('HMGET', client, 'clientId', 'balance')
-if held.err then
-return nil, 'type'
+local id, written = held[1], held[2]
+if not id or id == '' then
+return nil, held.err and 'type' or 'unknown'
 end
-if not held[1] or held[1] == '' then
-return nil, 'unknown'
-end
-local balance = tonumber(held[2] or '')
-if balance and balance <= BALANCE_MAX and balance >= -BALANCE_MAX and held[2] ~= '-0' and digits(balance) == held[2] then
+local balance = written and tonumber(written)
+if balance and balance <= BALANCE_MAX and balance >= -BALANCE_MAX and format('%.0f', balance) == written and written ~= '-0' then
 return balance
 end
 return nil, 'balance'
 end
 local function balance_after(balance, change)
 local after = balance + tonumber(change)
+if after < 0 and byte(change) == 45 then
+return nil, 'short'
+end
 if after > BALANCE_MAX then
 return nil, 'over'
 end
-if after < 0 and string.byte(change) == 45 then
-return nil, 'short'
+return after, format('%.0f', after)
 end
-return after
+local function write_balance(client, written, updated_at)
+redis.call('HSET', client, 'balance', written, 'updatedAt', updated_at)
 end
-local function write_balance(client, balance, updated_at)
-redis.call('HSET', client, 'balance', digits(balance), 'updatedAt', updated_at)
+local function remembered_as(change, written)
+return change .. ':' .. written
 end
 local function recall(remembered, change)
 local was, after = string.match(remembered, '^([+-]%d+):(-?%d+)$')
@@ -216,27 +207,26 @@ end
 local function change_once(client, memory, change)
 local remembered = redis.pcall('GET', memory)
 if type(remembered) == 'table' then
-return nil, 'memory'
+return 'memory'
 end
 if remembered then
-return recall(remembered, change)
+local after, why = recall(remembered, change)
+return after or why
 end
 local balance, missing = read_balance(client)
 if not balance then
-return nil, missing
+return missing
 end
-local after, refused = balance_after(balance, change)
-if not after then
-return nil, refused
+local after, written = balance_after(balance, change)
+if after then
+redis.call('SET', memory, remembered_as(change, written), 'PX', ARGV[3])
+write_balance(client, written, ARGV[2])
 end
-redis.call('SET', memory, change .. ':' .. digits(after), 'PX', ARGV[3])
-write_balance(client, after, ARGV[2])
-return digits(after)
+return written
 end
 local answers = {}
 for i = 1, #KEYS / 2 do
-local after, why = change_once(KEYS[2 * i - 1], KEYS[2 * i], ARGV[i + 3])
-answers[i] = after or why
+answers[i] = change_once(KEYS[2 * i - 1], KEYS[2 * i], ARGV[i + 3])
 end
 return table.concat(answers, ' ')
 `,
@@ -338,42 +328,41 @@ return stored or ARGV[1]
 
 export const stripe402Move: Script = {
   name: 'stripe402_move',
-  sha1: '7e8d63035bce2abbe3091a283bbd1896de8c59f7',
+  sha1: 'a38924f82a77dc55c906e73762fd4656417a3865',
   keys: { min: 4, variable: false },
   resend: 'safe',
   batchMax: null,
   batchArg: 1,
   readonly: false,
   source: `local BALANCE_MAX = 9007199254740991
-local function digits(number)
-return string.format('%.0f', number)
-end
+local tonumber, byte, format = tonumber, string.byte, string.format
 local function read_balance(client)
 local held = redis.pcall('HMGET', client, 'clientId', 'balance')
-if held.err then
-return nil, 'type'
+local id, written = held[1], held[2]
+if not id or id == '' then
+return nil, held.err and 'type' or 'unknown'
 end
-if not held[1] or held[1] == '' then
-return nil, 'unknown'
-end
-local balance = tonumber(held[2] or '')
-if balance and balance <= BALANCE_MAX and balance >= -BALANCE_MAX and held[2] ~= '-0' and digits(balance) == held[2] then
+local balance = written and tonumber(written)
+if balance and balance <= BALANCE_MAX and balance >= -BALANCE_MAX and format('%.0f', balance) == written and written ~= '-0' then
 return balance
 end
 return nil, 'balance'
 end
 local function balance_after(balance, change)
 local after = balance + tonumber(change)
+if after < 0 and byte(change) == 45 then
+return nil, 'short'
+end
 if after > BALANCE_MAX then
 return nil, 'over'
 end
-if after < 0 and string.byte(change) == 45 then
-return nil, 'short'
+return after, format('%.0f', after)
 end
-return after
+local function write_balance(client, written, updated_at)
+redis.call('HSET', client, 'balance', written, 'updatedAt', updated_at)
 end
-local function write_balance(client, balance, updated_at)
-redis.call('HSET', client, 'balance', digits(balance), 'updatedAt', updated_at)
+local function remembered_as(change, written)
+return change .. ':' .. written
 end
 local function recall(remembered, change)
 local was, after = string.match(remembered, '^([+-]%d+):(-?%d+)$')
@@ -398,24 +387,30 @@ local balance, missing = read_balance(client)
 if not balance then
 return missing
 end
-local after, refused = balance_after(balance, change)
-return refused or 'moved', after
+local after, written = balance_after(balance, change)
+if not after then
+return written
 end
-local function write_move(client, moves, id, change, after, updated_at)
-redis.call('HSET', moves, id, change .. ':' .. digits(after))
-write_balance(client, after, updated_at)
+return 'moved', written
+end
+local function write_move(client, moves, id, change, written, updated_at)
+redis.call('HSET', moves, id, remembered_as(change, written))
+write_balance(client, written, updated_at)
+end
+local function balance_now(client)
+local balance, missing = read_balance(client)
+return missing or format('%.0f', balance)
 end
 local stored = redis.pcall('GET', KEYS[3])
 if type(stored) == 'table' then
 return { 'transaction' }
 end
-local status, after = decide_move(KEYS[1], KEYS[2], ARGV[1], ARGV[2])
+local status, written = decide_move(KEYS[1], KEYS[2], ARGV[1], ARGV[2])
 if status == 'again' then
-return { status, after }
+return { status, written }
 end
 if stored and status ~= 'conflict' and status ~= 'memory' then
-local balance, missing = read_balance(KEYS[1])
-return { 'recorded', balance and digits(balance) or missing, stored }
+return { 'recorded', balance_now(KEYS[1]), stored }
 end
 if status ~= 'moved' then
 return { status }
@@ -425,49 +420,48 @@ if type(indexed) == 'table' then
 return { 'index' }
 end
 redis.call('SET', KEYS[3], ARGV[3])
-write_move(KEYS[1], KEYS[2], ARGV[1], ARGV[2], after, ARGV[5])
-return { status, digits(after) }
+write_move(KEYS[1], KEYS[2], ARGV[1], ARGV[2], written, ARGV[5])
+return { status, written }
 `,
 }
 
 export const stripe402MoveApart: Script = {
   name: 'stripe402_move_apart',
-  sha1: '56c385c787c283a66214b984c626b43e1d9e7296',
+  sha1: '08a3810d6abe53aedcafc7d4919d293a9cb2b448',
   keys: { min: 3, variable: false },
   resend: 'safe',
   batchMax: null,
   batchArg: 1,
   readonly: false,
   source: `local BALANCE_MAX = 9007199254740991
-local function digits(number)
-return string.format('%.0f', number)
-end
+local tonumber, byte, format = tonumber, string.byte, string.format
 local function read_balance(client)
 local held = redis.pcall('HMGET', client, 'clientId', 'balance')
-if held.err then
-return nil, 'type'
+local id, written = held[1], held[2]
+if not id or id == '' then
+return nil, held.err and 'type' or 'unknown'
 end
-if not held[1] or held[1] == '' then
-return nil, 'unknown'
-end
-local balance = tonumber(held[2] or '')
-if balance and balance <= BALANCE_MAX and balance >= -BALANCE_MAX and held[2] ~= '-0' and digits(balance) == held[2] then
+local balance = written and tonumber(written)
+if balance and balance <= BALANCE_MAX and balance >= -BALANCE_MAX and format('%.0f', balance) == written and written ~= '-0' then
 return balance
 end
 return nil, 'balance'
 end
 local function balance_after(balance, change)
 local after = balance + tonumber(change)
+if after < 0 and byte(change) == 45 then
+return nil, 'short'
+end
 if after > BALANCE_MAX then
 return nil, 'over'
 end
-if after < 0 and string.byte(change) == 45 then
-return nil, 'short'
+return after, format('%.0f', after)
 end
-return after
+local function write_balance(client, written, updated_at)
+redis.call('HSET', client, 'balance', written, 'updatedAt', updated_at)
 end
-local function write_balance(client, balance, updated_at)
-redis.call('HSET', client, 'balance', digits(balance), 'updatedAt', updated_at)
+local function remembered_as(change, written)
+return change .. ':' .. written
 end
 local function recall(remembered, change)
 local was, after = string.match(remembered, '^([+-]%d+):(-?%d+)$')
@@ -492,31 +486,37 @@ local balance, missing = read_balance(client)
 if not balance then
 return missing
 end
-local after, refused = balance_after(balance, change)
-return refused or 'moved', after
+local after, written = balance_after(balance, change)
+if not after then
+return written
 end
-local function write_move(client, moves, id, change, after, updated_at)
-redis.call('HSET', moves, id, change .. ':' .. digits(after))
-write_balance(client, after, updated_at)
+return 'moved', written
+end
+local function write_move(client, moves, id, change, written, updated_at)
+redis.call('HSET', moves, id, remembered_as(change, written))
+write_balance(client, written, updated_at)
+end
+local function balance_now(client)
+local balance, missing = read_balance(client)
+return missing or format('%.0f', balance)
 end
 local pending = redis.pcall('HGET', KEYS[3], ARGV[1])
 if type(pending) == 'table' then
 return { 'pending' }
 end
-local status, after = decide_move(KEYS[1], KEYS[2], ARGV[1], ARGV[2])
+local status, written = decide_move(KEYS[1], KEYS[2], ARGV[1], ARGV[2])
 if status == 'again' then
-return { status, after, pending or '' }
+return { status, written, pending or '' }
 end
 if ARGV[5] == '1' and status ~= 'conflict' and status ~= 'memory' then
-local balance, missing = read_balance(KEYS[1])
-return { 'recorded', balance and digits(balance) or missing }
+return { 'recorded', balance_now(KEYS[1]) }
 end
 if status ~= 'moved' then
 return { status }
 end
 redis.call('HSET', KEYS[3], ARGV[1], ARGV[3])
-write_move(KEYS[1], KEYS[2], ARGV[1], ARGV[2], after, ARGV[4])
-return { status, digits(after), ARGV[3] }
+write_move(KEYS[1], KEYS[2], ARGV[1], ARGV[2], written, ARGV[4])
+return { status, written, ARGV[3] }
 `,
 }
 

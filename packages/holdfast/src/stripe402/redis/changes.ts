@@ -5,13 +5,18 @@ import { clientDamaged, clientNotFound, conflict, tooMuch } from '../failures.js
 import { EXPECTED_BALANCE } from './records.js'
 
 /** A change of a balance that waits for its answer. */
-interface Change {
+export interface Change {
+  readonly clientId: string
   readonly clientKey: string
+  readonly amount: number
   /** `+n` or `-n`: the sign also tells adding nothing from deducting nothing. */
   readonly signed: string
   /** Where its idempotency key is remembered; empty: it has none. */
   readonly memoryKey: string
-  readonly resolve: (answer: string) => void
+}
+
+interface Waiting extends Change {
+  readonly resolve: (balance: number | null) => void
   readonly reject: (error: unknown) => void
 }
 
@@ -26,35 +31,36 @@ const CALL_MAX = 64
 export class Changes {
   readonly #redis: BorrowedRedis
   readonly #keyTtlMs: number
-  #waiting: Change[] = []
+  #waiting: Waiting[] = []
+  readonly #send = () => this.#sendAll()
 
   constructor(redis: BorrowedRedis, keyTtlMs: number) {
     this.#redis = redis
     this.#keyTtlMs = keyTtlMs
   }
 
-  /** The balance after in digits, or why there is none, in the words of the scripts. */
-  add(clientKey: string, signed: string, memoryKey: string): Promise<string> {
+  /** The balance after; null: there is not enough for a deduction, or it is of nobody. */
+  add({ clientId, clientKey, amount, signed, memoryKey }: Change): Promise<number | null> {
     return new Promise((resolve, reject) => {
       // Comes after the microtasks: callers that were answered together ask together again.
-      if (this.#waiting.length === 0) process.nextTick(() => this.#send())
-      this.#waiting.push({ clientKey, signed, memoryKey, resolve, reject })
+      if (this.#waiting.length === 0) process.nextTick(this.#send)
+      this.#waiting.push({ clientId, clientKey, amount, signed, memoryKey, resolve, reject })
     })
   }
 
-  #send(): void {
+  #sendAll(): void {
     const waiting = this.#waiting
     this.#waiting = []
     const plain = waiting.filter(({ memoryKey }) => memoryKey === '')
-    const once = plain.length === waiting.length ? [] : waiting.filter(({ memoryKey }) => memoryKey !== '')
-    for (const changes of this.#calls(plain)) void this.#change(changes)
-    for (const changes of this.#calls(once)) void this.#changeOnce(changes)
+    for (const changes of this.#calls(plain)) this.#change(changes)
+    if (plain.length === waiting.length) return
+    for (const changes of this.#calls(waiting.filter(({ memoryKey }) => memoryKey !== ''))) this.#changeOnce(changes)
   }
 
   /** What goes together, client by client. */
-  #calls(changes: readonly Change[]): Change[][] {
-    if (changes.length < 2) return changes.length === 0 ? [] : [[...changes]]
-    const byClient = new Map<string, Change[]>()
+  #calls(changes: Waiting[]): Waiting[][] {
+    if (changes.length < 2) return changes.length === 0 ? [] : [changes]
+    const byClient = new Map<string, Waiting[]>()
     for (const change of changes) {
       const others = byClient.get(change.clientKey)
       if (others === undefined) byClient.set(change.clientKey, [change])
@@ -64,42 +70,53 @@ export class Changes {
     return groups.flatMap(portions)
   }
 
-  async #change(changes: readonly Change[]): Promise<void> {
+  #change(changes: readonly Waiting[]): void {
     const keys: string[] = []
     const args: (string | number)[] = [changes.length, new Date().toISOString()]
-    let countAt = 0
-    for (const { clientKey, signed } of changes) {
-      if (keys.length === 0 || keys[keys.length - 1] !== clientKey) {
-        keys.push(clientKey)
-        countAt = args.push(0) - 1
-      }
-      args[countAt] = (args[countAt] as number) + 1
-      args.push(signed)
+    for (let at = 0; at < changes.length; ) {
+      const { clientKey, signed } = changes[at] as Waiting
+      let end = at + 1
+      while (changes[end]?.clientKey === clientKey) end += 1
+      keys.push(clientKey)
+      if (end === at + 1) args.push(signed)
+      else args.push(`*${end - at}`, ...changes.slice(at, end).map((one) => one.signed))
+      at = end
     }
-    await answer(changes, this.#redis.run(stripe402Change, keys, args))
+    answer(changes, this.#redis.run(stripe402Change, keys, args))
   }
 
-  async #changeOnce(changes: readonly Change[]): Promise<void> {
+  #changeOnce(changes: readonly Waiting[]): void {
     const keys = changes.flatMap(({ clientKey, memoryKey }) => [clientKey, memoryKey])
     const args = [changes.length, new Date().toISOString(), this.#keyTtlMs, ...changes.map(({ signed }) => signed)]
-    await answer(changes, this.#redis.run(stripe402ChangeOnce, keys, args))
+    answer(changes, this.#redis.run(stripe402ChangeOnce, keys, args))
   }
 }
 
-function portions(changes: Change[]): Change[][] {
+function portions(changes: Waiting[]): Waiting[][] {
   if (changes.length <= CALL_MAX) return [changes]
-  const calls: Change[][] = []
+  const calls: Waiting[][] = []
   for (let from = 0; from < changes.length; from += CALL_MAX) calls.push(changes.slice(from, from + CALL_MAX))
   return calls
 }
 
-async function answer(changes: readonly Change[], reply: Promise<unknown>): Promise<void> {
-  try {
-    const answers = String(await reply).split(' ')
-    for (const [at, { resolve }] of changes.entries()) resolve(answers[at] as string)
-  } catch (error) {
-    for (const { reject } of changes) reject(error)
-  }
+function answer(changes: readonly Waiting[], reply: Promise<unknown>): void {
+  reply.then(
+    (text) => {
+      const answers = String(text).split(' ')
+      for (let at = 0; at < changes.length; at += 1) answerOne(changes[at] as Waiting, answers[at] as string)
+    },
+    (error: unknown) => {
+      for (const { reject } of changes) reject(error)
+    },
+  )
+}
+
+function answerOne({ clientId, amount, signed, resolve, reject }: Waiting, text: string): void {
+  const balance = Number(text)
+  if (!Number.isNaN(balance)) resolve(balance)
+  // As published: of somebody unknown nothing can be deducted either.
+  else if (text === 'short' || (text === 'unknown' && signed.startsWith('-'))) resolve(null)
+  else reject(refusal(text, clientId, amount))
 }
 
 const REFUSALS: Readonly<Record<string, (clientId: string, amount: number) => HoldfastError>> = {

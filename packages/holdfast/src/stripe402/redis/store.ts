@@ -76,14 +76,13 @@ export class RedisStore implements LedgerStore {
     )
   }
 
-  async deductBalance(clientId: string, amount: number, options?: ChangeOptions): Promise<number | null> {
-    const answer = await this.#change('-', clientId, amount, options)
-    // As published: of somebody unknown nothing can be deducted either.
-    return answer === 'short' || answer === 'unknown' ? null : this.#balance(answer, clientId, amount)
+  deductBalance(clientId: string, amount: number, options?: ChangeOptions): Promise<number | null> {
+    return this.#change('-', clientId, amount, options)
   }
 
-  async addBalance(clientId: string, amount: number, options?: ChangeOptions): Promise<number> {
-    return this.#balance(await this.#change('+', clientId, amount, options), clientId, amount)
+  addBalance(clientId: string, amount: number, options?: ChangeOptions): Promise<number> {
+    // Only a deduction is answered with null.
+    return this.#change('+', clientId, amount, options) as Promise<number>
   }
 
   async recordTransaction(transaction: TransactionRecord): Promise<void> {
@@ -112,17 +111,21 @@ export class RedisStore implements LedgerStore {
     return this.#ledger.prune(olderThan, signal)
   }
 
-  #change(sign: '+' | '-', clientId: string, amount: number, options: ChangeOptions | undefined): Promise<string> {
-    check.clientId(clientId)
-    const signed = `${sign}${check.money('amount', amount)}`
-    const key = check.keyOf(options)
-    const memoryKey = key === undefined ? '' : this.#keys.once(clientId, key)
-    return this.#changes.add(this.#keys.client(clientId), signed, memoryKey)
-  }
-
-  #balance(answer: string, clientId: string, amount: number): number {
-    const balance = Number(answer)
-    if (Number.isNaN(balance)) throw refusal(answer, clientId, amount)
-    return balance
+  /** Not `async`, for the sake of who deducts alone; so what is wrong with the arguments has to be made a rejection here. */
+  #change(
+    sign: '+' | '-',
+    clientId: string,
+    amount: number,
+    options: ChangeOptions | undefined,
+  ): Promise<number | null> {
+    try {
+      check.clientId(clientId)
+      const signed = `${sign}${check.money('amount', amount)}`
+      const key = check.keyOf(options)
+      const memoryKey = key === undefined ? '' : this.#keys.once(clientId, key)
+      return this.#changes.add({ clientId, clientKey: this.#keys.client(clientId), amount, signed, memoryKey })
+    } catch (error) {
+      return Promise.reject(error)
+    }
   }
 }

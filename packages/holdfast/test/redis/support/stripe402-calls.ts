@@ -22,7 +22,7 @@ export async function useStripe402(on: ScriptRunner): Promise<void> {
   }
   expect(await run('create', [CLIENT], 'c', 'cus_1', 1_000, 'usd', NOW, NOW)).toBe('created')
   expect(await run('create', [CLIENT], 'c', 'cus_2', 0, 'usd', NOW, NOW)).toBe('there')
-  expect(await run('change', [CLIENT, 'stripe402:client:d'], 3, NOW, 2, '-100', '-5000', 1, '+1')).toBe(
+  expect(await run('change', [CLIENT, 'stripe402:client:d'], 3, NOW, '*2', '-100', '-5000', '+1')).toBe(
     '900 short unknown',
   )
   expect(await run('changeOnce', [CLIENT, ONCE], 1, NOW, 60_000, '-100')).toBe('800')
