@@ -196,6 +196,16 @@ describe.each(Object.entries(SOURCES))('from %s', (_, open) => {
     expect(report.balances).toEqual({ store: 5n, wallets: 5n })
   })
 
+  it('what no wallet can be called, or no entry can keep, is left out as a whole', async () => {
+    await client('ann', 5, [5])
+    await client('c'.repeat(250), 5)
+    await client('long', 5, [5])
+    await source.store.recordTransaction({ ...transaction('long', 1, -1), resource: 'x'.repeat(5_000) })
+    const report = await importStore(source.store, target)
+    expect(report).toMatchObject({ clients: 3, imported: 1, leftOut: 2, counts: { ...none, damaged: 2 } })
+    expect((await target.wallets()).map(({ id }) => id)).toEqual(['stripe402:ann'])
+  })
+
   it('a wallet that is there already is left alone', async () => {
     await client('ann', 5, [5])
     await client('own', 5, [5])

@@ -55,6 +55,23 @@ describe('createTables', () => {
     expect(await codeOf(store.createTables(null as never))).toBe('invalid_argument')
   })
 
+  it('finds what is there wherever it is on the search path', async () => {
+    const url = await emptyDatabase()
+    await makePublishedTables(await openPool(url))
+    const pool = new pg.Pool({ connectionString: url, options: '-c search_path=shop,public' })
+    pools.push(pool)
+    await pool.query('CREATE SCHEMA shop')
+    await new PostgresStore(pool).createTables()
+    const { rows } = await pool.query(
+      "SELECT table_schema || '.' || table_name AS name FROM information_schema.tables WHERE table_name LIKE 'stripe402%' ORDER BY 1",
+    )
+    expect(rows.map(({ name }) => name)).toEqual([
+      'public.stripe402_clients',
+      'public.stripe402_transactions',
+      'shop.stripe402_keys',
+    ])
+  })
+
   it('leaves tables of stripe402 and what is in them as they are', async () => {
     const pool = await openPool()
     await makePublishedTables(pool)
@@ -144,6 +161,20 @@ describe('on tables that stripe402 made', () => {
     expect((await pool.query("SELECT to_regclass('stripe402_keys') AS found")).rows).toEqual([{ found: null }])
     expect(await codeOf(new PostgresStore(await openPool()).getClient(clientId))).toBe('incompatible')
   })
+})
+
+it('a balance that nothing can be added to any more is damage, and not an amount that is too large', async () => {
+  const pool = await openPool()
+  const store = new PostgresStore(pool)
+  await store.createTables()
+  const clientId = newClientId()
+  await insertClient(pool, clientId, '9223372036854775807')
+  const before = await dumpOf(pool)
+  expect(await codeOf(store.addBalance(clientId, 1))).toBe('client_damaged')
+  expect(await codeOf(store.addBalance(clientId, 1, { key: 'k' }))).toBe('client_damaged')
+  expect(await codeOf(store.move(transaction(clientId, { type: 'topup' })))).toBe('client_damaged')
+  expect(await codeOf(store.deductBalance(clientId, 1))).toBe('client_damaged')
+  expect(await dumpOf(pool)).toEqual(before)
 })
 
 describe('what stands in the tables', () => {

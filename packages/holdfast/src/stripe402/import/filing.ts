@@ -101,8 +101,5 @@ function explained(error: unknown): unknown {
   if (HoldfastError.is(error, 'idempotency_conflict')) {
     return new LeftOut('exists', 'its wallet has other entries under the same ids')
   }
-  if (HoldfastError.is(error, 'too_large')) {
-    return new LeftOut('damaged', 'a transaction has more text than an entry can keep, which is 4 kB')
-  }
   return error
 }

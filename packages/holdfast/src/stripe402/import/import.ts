@@ -5,7 +5,7 @@ import { eachOf } from '../walking.js'
 import { type ClientFacts, ClientWallets, readFacts } from '../wallets/format.js'
 import { fileAll } from './filing.js'
 import { type Finding, type FindingKind, Findings, LeftOut } from './findings.js'
-import { type ImportPlan, planOf } from './plan.js'
+import { checkFits, type ImportPlan, planOf } from './plan.js'
 import { surveyOf } from './survey.js'
 import { inWords } from './verify.js'
 
@@ -116,7 +116,7 @@ class ImportRun {
     if (this.#seen.has(clientId)) return
     this.#seen.add(clientId)
     try {
-      const plan = planOf(client, await surveyOf(this.#store, client))
+      const plan = planOf(client, await surveyOf(this.#store, client, checkFits))
       const outcome = this.#options.dryRun ? await this.#foresee(plan) : await this.#carryOut(plan)
       this.#sums[outcome] += 1
       this.#sums.transactions += plan.survey.count
@@ -124,6 +124,8 @@ class ImportRun {
     } catch (error) {
       if (error instanceof LeftOut) this.#findings.add(error.kind, clientId, error.message)
       else if (HoldfastError.is(error, 'client_damaged')) this.#findings.damaged(error)
+      // A name that no wallet can have: of the client, its currency or its customer.
+      else if (isUnfit(error)) this.#findings.add('damaged', clientId, error.message)
       else throw error
       this.#leftOut.add(clientId)
     }
@@ -204,6 +206,9 @@ class ImportRun {
     this.#options.onProgress?.({ clients, transactions: this.#sums.transactions, comparing })
   }
 }
+
+const isUnfit = (error: unknown): error is HoldfastError =>
+  HoldfastError.is(error, 'invalid_argument') || HoldfastError.is(error, 'too_large')
 
 const sameFacts = (one: ClientFacts, other: ClientFacts): boolean =>
   (Object.keys(one) as (keyof ClientFacts)[]).every((name) => one[name] === other[name])

@@ -1,9 +1,11 @@
 import { clientDamaged } from '../failures.js'
-import type { ClientRecord } from '../types.js'
-import { type ClientFacts, factsOf, OPENING_KEY, transactionKey } from '../wallets/format.js'
+import type { ClientRecord, TransactionRecord } from '../types.js'
+import { type ClientFacts, factsOf, OPENING_KEY, transactionFacts, transactionKey } from '../wallets/format.js'
+import { LeftOut } from './findings.js'
 import { differenceOf, type Survey } from './survey.js'
 
 export const CLOSING_KEY = 'import-closing'
+const METADATA_BYTES_MAX = 4_096
 
 /**
  * How a client becomes entries:
@@ -37,6 +39,18 @@ export function planOf(client: ClientRecord, survey: Survey): ImportPlan {
   const entries = survey.count + (opening > 0 ? 1 : 0) + (closing > 0 ? 1 : 0)
   const facts: ClientFacts = { ...factsOf(client), opening, entries, imported: true }
   return { client, survey, opening, closing, difference, facts, lastKey: lastKeyOf(survey, opening, closing) }
+}
+
+/** Before anything is filed: a client comes as a whole or not at all. */
+export function checkFits(transaction: TransactionRecord): void {
+  const { resource = '', stripePaymentIntentId = '' } = transaction
+  // Most are short, and need not be written down to be measured: a character is at most six bytes there.
+  if ((resource.length + stripePaymentIntentId.length) * 6 < METADATA_BYTES_MAX / 2) return
+  if (Buffer.byteLength(JSON.stringify(transactionFacts(transaction, 'note'))) <= METADATA_BYTES_MAX) return
+  throw new LeftOut(
+    'damaged',
+    `a transaction has more text than an entry can keep, which is ${METADATA_BYTES_MAX} bytes`,
+  )
 }
 
 function lastKeyOf({ last }: Survey, opening: number, closing: number): string | null {

@@ -29,15 +29,21 @@ export async function* transactionPages(store: LedgerStore, clientId: string): A
   }
 }
 
-/** What can't be told in whole numbers from zero on is thrown: `client_damaged`. */
-export async function surveyOf(store: LedgerStore, { clientId, balance }: ClientRecord): Promise<Survey> {
+/** What can't be told in whole numbers from zero on is thrown: `client_damaged`. `inspect` is shown every transaction, and may throw too. */
+export async function surveyOf(
+  store: LedgerStore,
+  { clientId, balance }: ClientRecord,
+  inspect?: (transaction: TransactionRecord) => void,
+): Promise<Survey> {
   if (balance < 0) throw clientDamaged(clientId, 'balance', 'zero or more', 'less')
   let [count, topups, deductions, lowest] = [0, 0, 0, 0]
   let last: TransactionRecord | null = null
   let all: readonly TransactionRecord[] | null = []
   for await (const page of transactionPages(store, clientId)) {
     all = count === 0 ? page : null
-    for (const { type, amount } of page) {
+    for (const transaction of page) {
+      inspect?.(transaction)
+      const { type, amount } = transaction
       if (type === 'topup') topups += amount
       else deductions += amount
       lowest = Math.min(lowest, topups - deductions)

@@ -70,8 +70,10 @@ export class HoldfastStore implements LedgerStore {
     const wallet = this.#wallets.of(given.clientId)
     const state = await this.#open(wallet, given)
     const { opening, imported } = readFacts(given.clientId, state)
+    if (opening === 0 || imported) return
     // Also by who finds that another opened it: he may have died before he got to this.
-    if (opening > 0 && !imported) await this.#credit(wallet, opening)
+    const filled = state.seq > 0 && (await wallet.entry(OPENING_KEY)) !== null
+    if (!filled) await this.#credit(wallet, opening)
   }
 
   async #open(wallet: Wallet, record: ClientRecord): Promise<WalletState> {
@@ -202,15 +204,14 @@ export class HoldfastStore implements LedgerStore {
   async listTransactions(clientId: string, options?: ListTransactionsOptions): Promise<TransactionPage> {
     const id = check.clientId(clientId)
     const page = new PageInOrder(check.page(options))
-    const moved = new Set<string>()
+    // Recorded and moved at the very same moment it is in both, and one transaction.
+    const seen = new Set<string>()
     for (const wallet of [this.#wallets.of(id), this.#wallets.recordsOf(id)]) {
       for await (const entry of entriesOf(wallet)) {
-        for (const transaction of unlessDamaged(() => transactionOf(id, entry), page.onDamaged)) {
-          // Recorded and moved at the very same moment: it is one transaction.
-          if (!transaction || moved.has(transaction.id)) continue
-          if (entry.kind !== 'void') moved.add(transaction.id)
-          page.offer(transaction)
-        }
+        const [transaction] = unlessDamaged(() => transactionOf(id, entry), page.onDamaged)
+        if (!transaction || seen.has(transaction.id)) continue
+        seen.add(transaction.id)
+        page.offer(transaction)
       }
     }
     return page.close()
