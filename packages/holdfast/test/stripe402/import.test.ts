@@ -13,8 +13,9 @@ import {
 } from 'holdfast/stripe402'
 import { Redis } from 'ioredis'
 import pg from 'pg'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { emptyDatabase, freshDatabase, freshRedis } from '../../../../test/servers.js'
+import { startProxy } from '../redis/support/proxy.js'
 import { allOf, codeOf } from './support/published.js'
 
 const START_MS = Date.parse('2024-01-15T10:30:00.123Z')
@@ -234,6 +235,29 @@ describe.each(Object.entries(SOURCES))('from %s', (_, open) => {
     expect(await importStore(source.store, target)).toMatchObject({ imported: 1, before: 0, transactions: 700 })
     expect((await wallet.get())?.seq).toBe(700)
     await expectSame()
+  })
+
+  it('goes on when its connections are cut, and brings everything once', async () => {
+    for (let n = 0; n < 30; n += 1) await client(`c${n}`, 300, Array(30).fill(10))
+    const databaseUrl = await freshDatabase()
+    const proxy = await startProxy(Number(new URL(databaseUrl).port))
+    const address = Object.assign(new URL(databaseUrl), { port: String(proxy.port) })
+    const shaky = await Holdfast.connect({ redis: await freshRedis(), postgres: address.href, audit: false })
+    let cuts = 0
+    const report = await importStore(source.store, shaky, {
+      onProgress: ({ clients }) => {
+        if (clients % 10 !== 0) return
+        cuts += 1
+        proxy.cut()
+      },
+    })
+    expect(cuts).toBeGreaterThan(2)
+    expect(report).toMatchObject({ imported: 30, leftOut: 0, transactions: 900, counts: none })
+    expect(report.balances).toEqual({ store: 9_000n, wallets: 9_000n })
+    // The last cut may have left connections that nobody has found out about yet.
+    await vi.waitFor(async () => expect((await shaky.wallet('stripe402:c0').get())?.seq).toBe(30))
+    await shaky.close()
+    await proxy.close()
   })
 
   it('by two at once is done once', async () => {

@@ -4,14 +4,12 @@ import type { LedgerStore, TransactionRecord, TransactionType } from '../types.j
 import { stopIfAborted } from '../walking.js'
 import { OPENING_KEY, transactionFacts, transactionKey } from '../wallets/format.js'
 import { LeftOut } from './findings.js'
+import { patiently } from './patience.js'
 import { CLOSING_KEY, type ImportPlan } from './plan.js'
 import { transactionPages } from './survey.js'
 
 /** Of one client: what is asked for at once is decided in order, in few calls. */
 const STEPS_AT_ONCE = 64
-/** Servers may restart meanwhile: for so long it is tried again. */
-const PATIENCE_MS = 60_000
-const PAUSE_MS = 250
 const TIMEOUT_MS = 30_000
 
 interface Step {
@@ -21,25 +19,27 @@ interface Step {
   readonly metadata?: unknown
 }
 
+interface Filing {
+  readonly wallet: Wallet
+  /** Some of it may be there already: then the journal is asked first, which is cheaper than to find out later. */
+  readonly resumed: boolean
+  readonly signal: AbortSignal | undefined
+}
+
 /** The last step is taken when all others are there: so it tells that they are. */
-export async function fileAll(
-  plan: ImportPlan,
-  wallet: Wallet,
-  store: LedgerStore,
-  signal: AbortSignal | undefined,
-): Promise<void> {
+export async function fileAll(plan: ImportPlan, store: LedgerStore, filing: Filing): Promise<void> {
   let steps: Step[] = []
   for await (const step of stepsOf(plan, store)) {
     if (steps.length === STEPS_AT_ONCE) {
-      stopIfAborted(signal)
-      await take(wallet, steps)
+      stopIfAborted(filing.signal)
+      await take(filing, steps)
       steps = []
     }
     steps.push(step)
   }
   const last = steps.pop()
-  await take(wallet, steps)
-  if (last) await take(wallet, [last])
+  await take(filing, steps)
+  if (last) await take(filing, [last])
 }
 
 async function* stepsOf({ client, survey, opening, closing }: ImportPlan, store: LedgerStore): AsyncGenerator<Step> {
@@ -57,12 +57,13 @@ function stepOf(transaction: TransactionRecord): Step {
 }
 
 /** They are decided in the order they were asked for in, unless one had to be tried again: then others may have come up short. */
-async function take(wallet: Wallet, steps: readonly Step[]): Promise<void> {
-  const outcomes = await Promise.allSettled(steps.map((step) => patiently((retry) => perform(wallet, step, retry))))
+async function take({ wallet, resumed, signal }: Filing, steps: readonly Step[]): Promise<void> {
+  const file = (step: Step) => patiently((retry) => perform(wallet, step, retry || resumed), signal)
+  const outcomes = await Promise.allSettled(steps.map(file))
   for (const [at, outcome] of outcomes.entries()) {
     if (outcome.status === 'fulfilled') continue
     if (!HoldfastError.is(outcome.reason, 'insufficient_funds')) throw explained(outcome.reason)
-    await patiently((retry) => perform(wallet, steps[at] as Step, retry)).catch((error) => {
+    await file(steps[at] as Step).catch((error) => {
       throw explained(error)
     })
   }
@@ -78,19 +79,6 @@ function perform(wallet: Wallet, { type, amount, key, metadata }: Step, retry: b
   }
   if (amount === 0) return wallet.note(options)
   return type === 'topup' ? wallet.credit(amount, options) : wallet.debit(amount, options)
-}
-
-/** The same key is safe to try again, whatever became of it. */
-async function patiently<T>(work: (retry: boolean) => Promise<T>): Promise<T> {
-  const giveUpAt = performance.now() + PATIENCE_MS
-  for (let tries = 1; ; tries += 1) {
-    try {
-      return await work(tries > 1)
-    } catch (error) {
-      if (!HoldfastError.is(error) || !error.retryable || performance.now() > giveUpAt) throw error
-      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
-    }
-  }
 }
 
 function explained(error: unknown): unknown {

@@ -5,6 +5,7 @@ import { eachOf } from '../walking.js'
 import { type ClientFacts, ClientWallets, readFacts } from '../wallets/format.js'
 import { fileAll } from './filing.js'
 import { type Finding, type FindingKind, Findings, LeftOut } from './findings.js'
+import { patiently } from './patience.js'
 import { checkFits, type ImportPlan, planOf } from './plan.js'
 import { surveyOf } from './survey.js'
 import { inWords } from './verify.js'
@@ -117,7 +118,8 @@ class ImportRun {
     this.#seen.add(clientId)
     try {
       const plan = planOf(client, await surveyOf(this.#store, client, checkFits))
-      const outcome = this.#options.dryRun ? await this.#foresee(plan) : await this.#carryOut(plan)
+      const { dryRun, signal } = this.#options
+      const outcome = await patiently(() => (dryRun ? this.#foresee(plan) : this.#carryOut(plan)), signal)
       this.#sums[outcome] += 1
       this.#sums.transactions += plan.survey.count
       this.#noteDifference(plan)
@@ -155,7 +157,7 @@ class ImportRun {
     const state = await this.#open(plan, wallet)
     checkState(plan, state)
     if (state.seq > 0 && (await isComplete(plan, wallet, state))) return 'before'
-    await fileAll(plan, wallet, this.#store, this.#options.signal)
+    await fileAll(plan, this.#store, { wallet, resumed: state.seq > 0, signal: this.#options.signal })
     return 'imported'
   }
 
@@ -175,7 +177,7 @@ class ImportRun {
     const look = async (client: ClientRecord): Promise<void> => {
       if (seen.has(client.clientId) || this.#leftOut.has(client.clientId)) return
       seen.add(client.clientId)
-      const imported = await this.#importedBalance(client.clientId)
+      const imported = await patiently(() => this.#importedBalance(client.clientId), this.#options.signal)
       balances.store += BigInt(client.balance)
       balances.wallets += BigInt(imported ?? 0)
       if (imported !== client.balance) this.#findings.add('differs', client.clientId, differs(client.balance, imported))
