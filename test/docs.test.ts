@@ -193,6 +193,7 @@ describe('the samples', () => {
         'docs/guides/transfers.md',
         'docs/guides/reading.md',
         'docs/guides/locks.md',
+        'docs/guides/stripe402.md',
         'docs/guides/http.md',
         'docs/guides/events.md',
       ]),
