@@ -193,7 +193,7 @@ describe('holdfast stripe402 import', () => {
     // Others have left clients there too, and may be at them.
     await run(['stripe402', 'import'], { env })
     expect(await balanceOf(env.DATABASE_URL, `stripe402:${clientId}`)).toBe('60')
-  })
+  }, 90_000)
 })
 
 describe('holdfast stripe402 verify', () => {
@@ -224,6 +224,17 @@ describe('holdfast stripe402 verify', () => {
       counts: { unequal: 1, damaged: 1 },
     })
   })
+})
+
+it('an id that would be a command to a terminal is shown as text', async () => {
+  const url = await freshRedis()
+  const redis = new Redis(url)
+  await fillClient(redis, '\u001b[2Jx', 'much')
+  redis.disconnect()
+  const { code, stdout } = await run(['stripe402', 'verify', '--from-redis', url])
+  expect(code).toBe(1)
+  expect(stdout).not.toContain('\u001b')
+  expect(stdout).toContain('�[2Jx')
 })
 
 describe('what can not be done', () => {

@@ -21,7 +21,8 @@ import type { ClientRecord, TransactionRecord, TransactionType } from '../types.
 const DEFAULT_PREFIX = 'stripe402:'
 const PREFIX_MAX = 64
 const RECORDS = 'records:'
-const KEY_MAX = 255
+/** Of ids and keys, in characters. */
+const LENGTH_MAX = 255
 
 export const OPENING_KEY = 'opening'
 /** Of wallets that hold records: nothing is ever in them. */
@@ -40,11 +41,11 @@ export class ClientWallets {
   }
 
   of(clientId: string): Wallet {
-    return this.#hf.wallet(this.#fitting(`${this.prefix}${clientId}`))
+    return this.#hf.wallet(`${this.prefix}${this.#fitting(clientId)}`)
   }
 
   recordsOf(clientId: string): Wallet {
-    return this.#hf.wallet(this.#fitting(`${RECORDS}${this.prefix}${clientId}`))
+    return this.#hf.wallet(`${RECORDS}${this.prefix}${this.#fitting(clientId)}`)
   }
 
   clientIdOf({ id }: Pick<WalletState, 'id'>): string {
@@ -56,9 +57,10 @@ export class ClientWallets {
     return this.#hf.wallets({ prefix: this.prefix, limit, ...(after !== undefined && { after }) })
   }
 
-  #fitting(walletId: string): string {
-    const most = KEY_MAX - RECORDS.length - this.prefix.length
-    if ([...walletId].length <= KEY_MAX) return walletId
+  /** For both of its wallets. */
+  #fitting(clientId: string): string {
+    const most = LENGTH_MAX - RECORDS.length - [...this.prefix].length
+    if (clientId.length <= most || [...clientId].length <= most) return clientId
     throw invalid('clientId', `1 to ${most} characters, since it becomes part of the id of a wallet`, 'more')
   }
 }
@@ -66,7 +68,7 @@ export class ClientWallets {
 /** Keys are as long as the engine takes them at most: a longer id is known by its hash, and stands in the metadata. */
 const keyOf = (kind: 'txn' | 'key', id: string): string => {
   const key = `${kind}:${id}`
-  return [...key].length <= KEY_MAX ? key : `${kind}#${createHash('sha256').update(id).digest('hex')}`
+  return [...key].length <= LENGTH_MAX ? key : `${kind}#${createHash('sha256').update(id).digest('hex')}`
 }
 
 export const changeKey = (key: string): string => keyOf('key', key)

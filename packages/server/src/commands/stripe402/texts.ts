@@ -7,13 +7,16 @@ export const asJson = (report: object): string =>
 
 export const sum = (value: bigint): string => value.toLocaleString('en-US')
 
+/** An id of somebody else's making is no command to a terminal. */
+const plain = (text: string): string => text.replace(/\p{Cc}/gu, '�')
+
 /** What was found, as far as it was kept. */
 export function findingLines(
   findings: readonly Finding[],
   counts: Readonly<Record<FindingKind, number>>,
 ): readonly string[] {
   if (findings.length === 0) return []
-  const rows = findings.map(({ kind, client, text }) => [kind, client, text])
+  const rows = findings.map(({ kind, client, text }) => [kind, plain(client), plain(text)])
   const more = Object.values(counts).reduce((all, count) => all + count, 0) - findings.length
   return [tableOf(['WHAT', 'CLIENT', 'WHY'], rows), ...(more > 0 ? [`… and ${number(more)} more`] : []), '']
 }
