@@ -10,8 +10,8 @@
 -- @include stripe402/move
 
 local pending = redis.pcall('HGET', KEYS[3], ARGV[1])
-if type(pending) == 'table' then
-  return { 'pending' }
+if is_error(pending) then
+  return is_wrong_type(pending) and { 'pending' } or pending
 end
 local status, written = decide_move(KEYS[1], KEYS[2], ARGV[1], ARGV[2])
 if status == 'again' then

@@ -141,6 +141,13 @@ describe('on a Cluster, what a process has left behind', () => {
   })
   afterAll(() => redis.disconnect())
 
+  it('a walk can be the first thing that a client of ioredis is used for', async () => {
+    const fresh = redis.duplicate()
+    const pruning = new RedisStore(fresh).pruneTransactions({ olderThan: new Date(0) })
+    expect(await pruning).toBe(0)
+    fresh.disconnect()
+  })
+
   it('is filed by who prunes, also of a client that nobody asks for', async () => {
     const { clientId } = clientOf()
     await store.createClient(clientOf({ clientId, balance: 1_000 }))

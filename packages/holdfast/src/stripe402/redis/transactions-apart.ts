@@ -11,6 +11,7 @@ import {
 import type { TransactionRecord } from '../types.js'
 import { refusal } from './changes.js'
 import { stopIfAborted } from './clients.js'
+import { damageOf } from './damage.js'
 import type { StoreKeys } from './keys.js'
 import { readTransaction, writeTransaction } from './records.js'
 import { type MoveAnswer, type Transactions, texts } from './transactions.js'
@@ -83,22 +84,25 @@ export class TransactionsApart implements Transactions {
     return removed.filter((went) => went).length
   }
 
-  async finish(clientId: string): Promise<boolean> {
+  async finish(clientId: string, id?: string): Promise<boolean> {
     const reply = await this.#redis.run(stripe402Pending, [this.#keys.pending(clientId)], [])
     if (reply === null) throw refusal('pending', clientId, 0)
     const notes = texts(reply)
+    let isAny = false
     for (let at = 0; at < notes.length; at += 2) {
+      if (id !== undefined && notes[at] !== id) continue
       await this.#do(clientId, notes[at] as string, notes[at + 1] as string)
+      isAny = true
     }
-    return notes.length > 0
+    return isAny
   }
 
-  async finishAll(signal: AbortSignal | undefined): Promise<void> {
+  async finishAll(signal: AbortSignal | undefined, report: (error: HoldfastError) => void): Promise<void> {
     for await (const found of this.#redis.scan(this.#keys.pendings, PORTION)) {
       stopIfAborted(signal)
       for (const key of found) {
         const clientId = this.#keys.readPending(key)
-        if (clientId !== null) await this.finish(clientId)
+        if (clientId !== null) await damageOf(() => this.finish(clientId), report)
       }
     }
   }
