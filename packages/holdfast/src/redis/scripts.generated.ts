@@ -472,7 +472,7 @@ return { status, written }
 
 export const stripe402MoveApart: Script = {
   name: 'stripe402_move_apart',
-  sha1: 'da47d34dd2c8b1969c293f3fce6e1a461070b862',
+  sha1: '902a5dba9d00bb824e1260a6d04fc617ac66f052',
   keys: { min: 3, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -567,6 +567,9 @@ return { 'recorded', balance_now(KEYS[1]) }
 end
 if status ~= 'moved' then
 return { status }
+end
+if pending then
+return { 'busy', '', pending }
 end
 redis.call('HSET', KEYS[3], ARGV[1], ARGV[3])
 write_move(KEYS[1], KEYS[2], ARGV[1], ARGV[2], written, ARGV[4])

@@ -28,9 +28,12 @@ const BAD_BALANCES = [
   '',
 ]
 
+/** Under a prefix of its own: others walk over all that a store has, and shall not meet what is damaged here. */
+const ownCluster = async () => new Cluster(await sharedCluster(), { keyPrefix: `${newId()}:` })
+
 const KINDS: Record<string, () => Promise<Redis | Cluster>> = {
   'a single server': async () => new Redis(await freshRedis()),
-  'a Cluster': async () => new Cluster(await sharedCluster()),
+  'a Cluster': () => ownCluster(),
 }
 
 describe.each(Object.entries(KINDS))('on %s', (_, connect) => {
@@ -251,7 +254,11 @@ describe.each(Object.entries(KINDS))('on %s', (_, connect) => {
 
   it.each([
     ['the transaction', (clientId: string, id: string) => redis.hset(`stripe402:txn:${clientId}:${id}`, 'a', 'b')],
-    ['what moves remember', (clientId: string) => redis.set(`hf:stripe402:{${keyOf(clientId)}}:moves:v1`, 'x')],
+    [
+      'what moves remember',
+      (clientId: string) =>
+        redis.set(`hf:stripe402:{${redis.options.keyPrefix ?? ''}${keyOf(clientId)}}:moves:v1`, 'x'),
+    ],
   ])('a move whose key of %s holds something else changes nothing', async (_name, damage) => {
     const clientId = await write({})
     const moved = transactionOf(clientId, 'deduction', 100)
@@ -263,7 +270,7 @@ describe.each(Object.entries(KINDS))('on %s', (_, connect) => {
 
   it('what remembers a key and holds something else is reported, and nothing changes', async () => {
     const clientId = await write({})
-    await redis.set(`hf:stripe402:{${keyOf(clientId)}}:once:v1:k`, 'something else')
+    await redis.set(`hf:stripe402:{${redis.options.keyPrefix ?? ''}${keyOf(clientId)}}:once:v1:k`, 'something else')
     await expect(store.deductBalance(clientId, 1, { key: 'k' })).rejects.toMatchObject({ code: 'client_damaged' })
     expect((await store.getClient(clientId))?.balance).toBe(49_500)
   })
@@ -315,13 +322,13 @@ it('pruning goes on past a client that is damaged, and tells of it', async () =>
 })
 
 it('on a Cluster, a transaction that can not be filed does not hide the others', async () => {
-  const redis = new Cluster(await sharedCluster())
+  const redis = await ownCluster()
   const store = new RedisStore(redis)
   const { clientId } = clientOf()
   await store.createClient(clientOf({ clientId, balance: 1_000 }))
   const [sound, stuck] = [transactionOf(clientId, 'topup', 1), transactionOf(clientId, 'topup', 2)]
   await store.move(sound)
-  const pending = `hf:stripe402:{stripe402:client:${clientId}}:pending:v1`
+  const pending = `hf:stripe402:{${redis.options.keyPrefix}stripe402:client:${clientId}}:pending:v1`
   await redis.hset(pending, stuck.id, `${Date.now()}+${JSON.stringify(stuck)}`)
   await redis.hset(`stripe402:txn:${clientId}:${stuck.id}`, 'not', 'a string')
   await expect(store.listTransactions(clientId)).rejects.toMatchObject({ code: 'client_damaged' })

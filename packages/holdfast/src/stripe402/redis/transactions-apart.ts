@@ -43,15 +43,22 @@ export class TransactionsApart implements Transactions {
 
   async move(record: TransactionRecord, signed: string, now: Date): Promise<MoveAnswer> {
     const { clientId, id } = record
-    // What others have recorded is not remembered in the client's slot. What moves here is, so that it does not matter if it is filed
-    // between this look and the decision.
-    const stored = await this.#keep(record, '')
-    const note = `${now.getTime()}+${writeTransaction(record)}`
     const keys = [this.#keys.client(clientId), this.#keys.moves(clientId), this.#keys.pending(clientId)]
-    const args = [id, signed, note, now.toISOString(), stored === '' ? '0' : '1']
-    const [status = '', balance = '', left = ''] = texts(await this.#redis.run(stripe402MoveApart, keys, args))
-    if (status === 'moved' || (status === 'again' && left !== '')) await this.#tryToDo(clientId, id, left)
-    return { status, balance, stored }
+    const note = `${now.getTime()}+${writeTransaction(record)}`
+    for (let round = 0; round < ROUNDS_MAX; round += 1) {
+      // What others have recorded is not remembered in the client's slot. What moves here is, so that it does not matter if it is filed
+      // between this look and the decision.
+      const stored = await this.#keep(record, '')
+      const args = [id, signed, note, now.toISOString(), stored === '' ? '0' : '1']
+      const [status = '', balance = '', left = ''] = texts(await this.#redis.run(stripe402MoveApart, keys, args))
+      if (status === 'busy') {
+        await this.#do(clientId, id, left)
+        continue
+      }
+      if (left !== '') await this.#tryToDo(clientId, id, left)
+      return { status, balance, stored }
+    }
+    throw tooBusy()
   }
 
   async record(record: TransactionRecord): Promise<string> {
@@ -70,7 +77,7 @@ export class TransactionsApart implements Transactions {
       if (noted === note) return json
       // Somebody else was at it: the next look tells what has become of it.
     }
-    throw new HoldfastError('unavailable', 'others record and remove a transaction of this id all the time')
+    throw tooBusy()
   }
 
   async remove(clientId: string, ids: readonly string[]): Promise<number> {
@@ -88,13 +95,15 @@ export class TransactionsApart implements Transactions {
     const reply = await this.#redis.run(stripe402Pending, [this.#keys.pending(clientId)], [])
     if (reply === null) throw refusal('pending', clientId, 0)
     const notes = texts(reply)
-    let isAny = false
+    const doing: Promise<boolean>[] = []
     for (let at = 0; at < notes.length; at += 2) {
-      if (id !== undefined && notes[at] !== id) continue
-      await this.#do(clientId, notes[at] as string, notes[at + 1] as string)
-      isAny = true
+      const [noted, note] = [notes[at] as string, notes[at + 1] as string]
+      if (id === undefined || noted === id) doing.push(this.#do(clientId, noted, note))
     }
-    return isAny
+    // One that can't be done must not keep the others.
+    const failed = (await Promise.allSettled(doing)).find(({ status }) => status === 'rejected')
+    if (failed) throw (failed as PromiseRejectedResult).reason
+    return doing.length > 0
   }
 
   async finishAll(signal: AbortSignal | undefined, report: (error: HoldfastError) => void): Promise<void> {
@@ -161,6 +170,9 @@ export class TransactionsApart implements Transactions {
     return String(noted)
   }
 }
+
+const tooBusy = (): HoldfastError =>
+  new HoldfastError('unavailable', 'others record and remove a transaction of this id all the time')
 
 type Named = Pick<TransactionRecord, 'clientId' | 'id' | 'amount'>
 
