@@ -17,6 +17,7 @@ interface Target {
 export type FaultName = keyof ReturnType<Faults['all']> | 'postgres_hanging_commit' | 'postgres_entry_lost'
 
 const LAGGING_MAX = 6
+const SET_BACK_MAX_MS = 100
 
 /** After these what was acknowledged from memory may be gone: with Redis, or with a raise that only Postgres knew of. */
 const FORGETTING: ReadonlySet<FaultName> = new Set<FaultName>([
@@ -35,6 +36,8 @@ export class Faults {
   readonly #target: Target
   readonly #kinds: readonly [FaultName, () => void][]
   readonly #everyMs: number
+  /** By how much a server's clock shows less than it has shown already. */
+  readonly #behind = new WeakMap<object, number>()
   #lagging = 0
   #over = false
 
@@ -162,14 +165,15 @@ export class Faults {
     this.#world.plan(this.#world.chance.next() * maxMs, () => !this.#over && run())
   }
 
-  /** Forward by up to half a minute; back by no more than the margin that callers keep. */
-  #anotherClock(skewMs: number): number {
-    const { chance } = this.#world
-    return chance.happens(0.5) ? Math.max(skewMs, chance.next() * 30_000) : skewMs - chance.next() * 100
-  }
-
+  /** Forward by up to half a minute; back by no more, all in all, than the margin that callers keep. */
   #jump(server: { skewMs: number }, name: string): void {
-    server.skewMs = this.#anotherClock(server.skewMs)
+    const { chance } = this.#world
+    const behind = this.#behind.get(server) ?? 0
+    const byMs = chance.happens(0.5)
+      ? Math.max(0, chance.next() * 30_000 - server.skewMs)
+      : -chance.next() * (SET_BACK_MAX_MS - behind)
+    server.skewMs += byMs
+    this.#behind.set(server, Math.max(0, behind - byMs))
     this.#world.tell(() => `${name}'s clock jumps to ${Math.round(server.skewMs)}`)
   }
 

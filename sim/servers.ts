@@ -67,6 +67,7 @@ export class Servers {
 
   /** A wallet's state was installed on some server, under an epoch that is its own for good. */
   beginLife(wallet: string, epoch: string): void {
+    if (this.#nothingSetRight) return
     const life = `${wallet} under epoch ${epoch}`
     if (this.#lives.has(life)) this.problems.add(`${life}: began twice`)
     this.#lives.add(life)
@@ -81,9 +82,17 @@ export class Servers {
   /** Redis takes what is up to this seq for acknowledged: the journal must have it, in a life since Postgres last lost something. */
   noteAcked(wallet: string, epoch: number, acked: number): void {
     const { database } = this.postgres
-    if (epoch <= database.epochFloor || this.#putBackUnder === database.epochFloor) return
+    if (epoch <= database.epochFloor || this.#nothingSetRight) return
     const seq = database.seqOf(wallet.slice(wallet.lastIndexOf(':') + 1))
     if (acked > seq) this.problems.add(`${wallet}: ${acked} is taken for acknowledged, the journal has ${seq}`)
+  }
+
+  get wasPutBack(): boolean {
+    return this.#putBackUnder !== undefined
+  }
+
+  get #nothingSetRight(): boolean {
+    return this.#putBackUnder === this.postgres.database.epochFloor
   }
 
   /** What a replica, or a file on disk, has of the master now. It comes back some time later. */

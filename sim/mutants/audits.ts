@@ -26,7 +26,7 @@ export const AUDITS: readonly Mutant[] = [
       },
       ...LOOK_ONCE,
     ],
-    within: 30,
+    within: 100,
   },
   {
     rule: 'an audit takes a state that was loaded meanwhile for what it is',

@@ -189,7 +189,9 @@ for i = 1, wallet_count do
   if w then
     local entries = entries_after(w, math.max(w.acked, w.known), pending_max + EXPIRE_MAX)
     if w.touched then
-      write_wallet(w, w.agenda_key, w.name, w.clock + help_after)
+      -- Nothing to look after: then it stays on the agenda where it was.
+      local wanted = w.clock + help_after
+      write_wallet(w, w.agenda_key, w.name, w.seq == w.acked and math.max(wanted, w.agenda) or wanted)
     end
     local count = 0
     while entries[count + 1] do

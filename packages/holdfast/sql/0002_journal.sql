@@ -11,7 +11,9 @@
 CREATE TYPE wallet_owner AS ENUM ('redis', 'postgres');
 CREATE TYPE wallet_status AS ENUM ('active', 'frozen', 'closed');
 CREATE TYPE entry_kind AS ENUM (
-  'credit', 'debit', 'hold', 'capture', 'tick', 'extend', 'settle', 'release', 'expire', 'refund', 'freeze', 'unfreeze', 'limit', 'close'
+  'credit', 'debit', 'hold', 'capture', 'tick', 'extend', 'settle', 'release', 'expire', 'refund', 'freeze', 'unfreeze', 'limit', 'close',
+  -- Uses a key up and moves nothing: what was meant under that key will not happen any more.
+  'void'
 );
 
 CREATE TABLE wallets (
@@ -89,7 +91,9 @@ BEGIN
   END LOOP;
 END $$;
 
-CREATE INDEX wallets_by_id ON wallets (tenant, id);
+-- Lists of wallets go by the bytes of their ids, whatever the database's locale: an order that no update of the system changes, and one in
+-- which everything with the same beginning lies together.
+CREATE INDEX wallets_by_id ON wallets (tenant, id COLLATE "C");
 CREATE INDEX wallets_by_due ON wallets (due) WHERE due > 0;
 -- Refunds alone, so that other entries don't pay for them.
 CREATE INDEX entries_by_refund ON entries (wallet, of_seq) WHERE of_seq IS NOT NULL;
@@ -120,17 +124,6 @@ BEGIN
                     EXECUTE FUNCTION refuse_change()', part);
   END LOOP;
 END $$;
-
--- The least epoch of this Postgres's timeline. A promoted replica has another timeline, so every epoch of the old one is past,
--- also a raise that the replica missed. (Later epochs than this timeline's are those of a dump that was restored into a younger
--- server: it goes on from there.) Fails on a server in recovery: nothing is decided on a replica.
-CREATE FUNCTION timeline_epoch() RETURNS bigint LANGUAGE sql VOLATILE AS $$
-  SELECT ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint * 1000000000
-$$;
-
-CREATE FUNCTION clock_ms() RETURNS bigint LANGUAGE sql VOLATILE AS $$
-  SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
-$$;
 
 -- Appends runs of entries, each of which must continue its wallet's row to the letter: at its beginning, or behind any of its entries.
 -- (Processes that use one wallet send each other's entries along, so the one that comes second finds the row somewhere inside of its
@@ -166,6 +159,8 @@ $$;
 -- search path, the timeline or the indexes of refunds it is 5 to 8 % less at most, which is within the noise: all of them stay.
 --
 -- skip_locked: refuses the runs of wallets that somebody else has locked, instead of waiting for them.
+--
+-- At its end it notes what it did where somebody asks for events (0007_events.sql). That the settings are read first is what `start_feed` rests on.
 CREATE FUNCTION append(
   run_wallet uuid[], run_number bigint[], run_hash bytea[], run_status text[],
   entry_number bigint[], entry_hash bytea[], entry_text text[], skip_locked boolean,
@@ -173,7 +168,9 @@ CREATE FUNCTION append(
 ) LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
   runs integer := cardinality(run_wallet);
-  floor_epoch bigint := timeline_epoch();
+  floor_epoch bigint;
+  stopped boolean;
+  feeding boolean;
   left_out integer[];
   moved integer[];
   moved_after bigint[];
@@ -182,6 +179,12 @@ DECLARE
   whole boolean;
   seen integer[];
 BEGIN
+  SELECT greatest(s.epoch_floor, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint * 1000000000),
+         s.stopped_at IS NOT NULL, s.feed_until > clock_ms()
+  INTO floor_epoch, stopped, feeding FROM settings s;
+  IF stopped THEN
+    PERFORM timeline_epoch();
+  END IF;
   IF skip_locked THEN
     WITH free AS (SELECT ref FROM wallets WHERE ref = ANY (run_wallet) ORDER BY ref FOR NO KEY UPDATE SKIP LOCKED)
     SELECT array_agg(r.run) INTO left_out
@@ -250,6 +253,11 @@ BEGIN
       left_out := left_out || seen;
     END;
   END LOOP;
+  IF feeding AND cardinality(moved) > 0 THEN
+    INSERT INTO feed_inbox (wallets, firsts, lasts)
+    SELECT array_agg(run_wallet[m.run]), array_agg(m.after + 1), array_agg(run_number[m.run][5])
+    FROM unnest(moved, moved_after) AS m(run, after);
+  END IF;
   IF cardinality(moved) < runs THEN
     SELECT array_agg(r.run) FILTER (WHERE NOT r.present), array_agg(r.run) FILTER (WHERE r.present) INTO refused, present
     FROM (
@@ -330,6 +338,3 @@ CREATE VIEW books AS
   GROUP BY w.tenant, w.currency, e.counter
   UNION ALL
   SELECT tenant, currency, 'wallets', sum(available::numeric + reserved) FROM wallets GROUP BY tenant, currency;
-
--- Into how many shards wallets are hashed: fixed by the first who connects, because another number would look in other places.
-ALTER TABLE settings ADD COLUMN shards integer CHECK (shards BETWEEN 1 AND 16384);

@@ -2,9 +2,6 @@
 -- written down first, and whoever lives can finish what others began. The truth about it stands in the journals of the two; a row
 -- here only says that somebody should look.
 
--- Uses a key up and moves nothing: what was meant under that key will not happen any more.
-ALTER TYPE entry_kind ADD VALUE 'void';
-
 CREATE TABLE transfers (
   source uuid NOT NULL,
   key text NOT NULL,

@@ -1,4 +1,4 @@
-export type { AuditOptions, BackgroundAudit, RebuildOptions } from './api/audit.js'
+export type { AuditOptions, BackgroundAudit, FindingsOptions, KeptFinding, RebuildOptions } from './api/audit.js'
 export type { ConnectOptions, Limits } from './api/connect.js'
 export { EVENT_NAMES, type EventName, eventsOf, type WalletEvent } from './api/events.js'
 export type { ExclusiveOptions, Lock } from './api/exclusive.js'

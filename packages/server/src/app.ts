@@ -4,6 +4,7 @@ import { type FastifyBaseLogger, type FastifyInstance, type FastifyReply, fastif
 import { type Holdfast, HoldfastError } from 'holdfast'
 import type { Logger } from 'pino'
 import type { Gate } from './access/index.js'
+import type { RequestedAudits } from './audit/index.js'
 import type { EventHub } from './events/index.js'
 import type { Readiness } from './health/index.js'
 import { allowOrigins } from './http/cors.js'
@@ -28,6 +29,7 @@ export interface AppOptions {
   gate: Gate
   events: EventHub
   webhooks: Webhooks
+  audits: RequestedAudits
   /** Of pages that may call from a browser. Default: none. */
   corsOrigins?: readonly string[]
   /** Default 256 kB: a batch of many operations, or 4 kB of metadata many times over. */
@@ -42,7 +44,7 @@ const PATH_PARAMETER_MAX = 255 * 4 * 3
 
 /** The HTTP application, ready to listen or to be injected into. It owns no connection: what it needs is handed in. */
 export async function createApp(options: AppOptions): Promise<FastifyInstance> {
-  const { logger, metrics, readiness, version, holdfast, gate, events, webhooks, corsOrigins = [] } = options
+  const { logger, metrics, readiness, version, holdfast, gate, events, webhooks, audits, corsOrigins = [] } = options
   const app: FastifyInstance = fastify({
     loggerInstance: logger as FastifyBaseLogger,
     // Fastify's own lines would carry URLs, and with them wallets and keys.
@@ -73,8 +75,11 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   observeRequests(app, metrics.telemetry)
   await traceRequests(app)
   closeUnusedConnections(app)
-  // Streams do not end by themselves, and a stop waits for all that is being answered.
-  app.addHook('preClose', async () => events.endStreams())
+  // Streams do not end by themselves, audits not soon, and a stop waits for all that is being answered.
+  app.addHook('preClose', async () => {
+    events.endStreams()
+    audits.stop()
+  })
   app.addHook('onSend', (_request, reply, payload, done) => {
     if (readiness.stopping) reply.header('connection', 'close')
     done(null, payload)
@@ -87,7 +92,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(metricsRoutes, { registry: metrics.registry })
   await app.register(docsRoutes)
   await app.register(errorRoutes)
-  await app.register(apiRoutes, { prefix: '/v1', holdfast, gate, events, webhooks })
+  await app.register(apiRoutes, { prefix: '/v1', holdfast, gate, events, webhooks, audits })
   return app
 }
 

@@ -87,7 +87,7 @@ local function track(w, key, loaded)
   w.loaded = loaded                                            -- fields as they are now; false: not there
   w.writes = { 'core', false, false, false, false, false }     -- field, value, field, value, … for HSET
   w.written = 2
-  w.gone = false                                               -- fields for HDEL
+  w.gone = false                                               -- fields for HDEL, where they have not come back
   w.before = w.seq
   w.fresh = ''                                                 -- marks of the entries that came since (wallet/recent)
   w.entries = false                                            -- entries that are not in their place in Redis yet, by seq
@@ -244,6 +244,13 @@ local function write_wallet(w, agenda_key, name, wanted)
   w.writes[2] = format_core(w)
   in_parts('HSET', w.key, w.writes, w.written)
   if w.gone then
-    in_parts('HDEL', w.key, w.gone, #w.gone)
+    -- A hold may have come back in the same call: under a key that the journal knows and Redis does not any more.
+    local gone = {}
+    for i = 1, #w.gone do
+      if not w.loaded[w.gone[i]] then
+        gone[#gone + 1] = w.gone[i]
+      end
+    end
+    in_parts('HDEL', w.key, gone, #gone)
   end
 end

@@ -5,6 +5,7 @@ import {
   type AuditReport,
   AuditSchedule,
   auditOnDemand,
+  type Finding,
   LeaseLost,
   type RebuildProgress,
   type RebuildReport,
@@ -16,7 +17,10 @@ import type { Journal, PostgresAudits } from '../journal/index.js'
 import type { Place } from '../redis/index.js'
 import type { Sequencer } from '../sequencer/index.js'
 import type { Telemetry } from '../telemetry/index.js'
+import { PAGE_DEFAULT, PAGE_MAX } from './reading.js'
+import type { Tenant } from './tenant.js'
 import * as check from './validate.js'
+import { type WaitOptions, within } from './waiting.js'
 
 const EVERY_MS = 300_000
 const EVERY_MAX_MS = 7 * 24 * 60 * 60 * 1_000
@@ -64,6 +68,28 @@ export interface RebuildOptions {
   readonly force?: boolean
   readonly signal?: AbortSignal
   onProgress?(progress: RebuildProgress): void
+}
+
+export interface FindingsOptions extends WaitOptions {
+  /** Behind this id. Default 0: from the first on. */
+  readonly after?: number
+  /** Default 100, at most 1,000. */
+  readonly limit?: number
+  /** Only what was found, or found again, at this time or later, ms. Default 0. */
+  readonly since?: number
+  /** Only of wallets whose ids begin with this. */
+  readonly prefix?: string
+}
+
+/** Something that audits have found, once or again and again. Kept for 90 days after the last time. */
+export interface KeptFinding extends Finding {
+  readonly id: number
+  /** Null: there is no such wallet, or it is about none. */
+  readonly wallet: string | null
+  /** Milliseconds since 1970. */
+  readonly firstAt: number
+  readonly lastAt: number
+  readonly times: number
 }
 
 export interface AuditingParts {
@@ -142,6 +168,16 @@ export class Auditing {
       const demand = { shards, repair, full, share: DEMAND_SHARE, busyMaxMs, signal, ...progress }
       return auditOnDemand({ auditor: this.#auditor, leases: audits, clock, holder, telemetry }, demand)
     })
+  }
+
+  async findings({ keys: { tenant }, timeoutMs }: Tenant, given: unknown): Promise<KeptFinding[]> {
+    const options = check.options('options', given)
+    const after = check.integer('after', options.after ?? 0, 0, Number.MAX_SAFE_INTEGER)
+    const since = check.integer('since', options.since ?? 0, 0, Number.MAX_SAFE_INTEGER)
+    const most = check.integer('limit', options.limit ?? PAGE_DEFAULT, 1, PAGE_MAX)
+    const prefix = options.prefix === undefined ? '' : check.text('prefix', options.prefix)
+    const question = { tenant, after, prefix, since, most }
+    return within(timeoutMs, options, async () => (await this.#parts.audits.kept(question)) as KeptFinding[])
   }
 
   async rebuild(given: unknown): Promise<RebuildReport> {

@@ -1,6 +1,6 @@
 import type { AuditReport, RebuildReport } from '../audit/index.js'
 import type { ReconcileOptions, ReconcileReport } from '../reconcile/index.js'
-import type { AuditOptions, RebuildOptions } from './audit.js'
+import type { AuditOptions, FindingsOptions, KeptFinding, RebuildOptions } from './audit.js'
 import { type ConnectOptions, open, type Shared } from './connect.js'
 import type { Tenant } from './tenant.js'
 import { type Transfer, type TransferOptions, transfer } from './transfer.js'
@@ -85,6 +85,11 @@ export class Holdfast {
    */
   async audit(options?: AuditOptions): Promise<AuditReport> {
     return this.#shared.auditing.audit(options)
+  }
+
+  /** What audits have found of this tenant's wallets, in the order in which it was first found, a page at a time. */
+  async findings(options: FindingsOptions = {}): Promise<KeptFinding[]> {
+    return this.#shared.auditing.findings(this.#tenant(), options)
   }
 
   /** Fills Redis from Postgres, beside live traffic; of all tenants. Nothing has to: wallets are loaded as they are needed. */

@@ -33,16 +33,30 @@ export class Auditor {
     const tally = new Tally()
     const run = new Run(this.#parts, this.#limits, work, tally)
     const journals = new JournalAudit(run)
-    let after: string | null = NOBODY
-    while (after !== null) {
-      const from: string = after
-      after = await run.paced(() => journals.auditPage(from))
+    try {
+      let after: string | null = NOBODY
+      while (after !== null) {
+        const from: string = after
+        after = await run.paced(() => journals.auditPage(from))
+      }
+      await new HotAudit(run, journals).audit()
+      for (const finding of tally.unbalancedBooks(work.shard)) run.file(finding)
+    } finally {
+      // Whatever kept it from its end: what it found until then stands.
+      await this.#keep(tally)
     }
-    await new HotAudit(run, journals).audit()
-    for (const finding of tally.unbalancedBooks(work.shard)) run.file(finding)
     telemetry.count?.('holdfast_audit_wallets_total', { where: 'journal' }, tally.wallets)
     telemetry.count?.('holdfast_audit_wallets_total', { where: 'hot' }, tally.hot)
     telemetry.observe?.('holdfast_audit_duration_seconds', (clock.now() - startedAt) / 1_000)
     return tally
+  }
+
+  /** They were told already: where they can't be kept they are found again. */
+  async #keep({ findings }: Tally): Promise<void> {
+    if (findings.length === 0) return
+    const { audits, telemetry } = this.#parts
+    await audits.keep(findings).catch((error: Error) => {
+      telemetry.log?.('warn', 'findings_not_kept', { findings: findings.length, reason: error.message })
+    })
   }
 }

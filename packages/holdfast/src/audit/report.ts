@@ -3,6 +3,12 @@ import { CAUSES, type Finding } from './causes.js'
 /** Findings that a report lists. More are counted: a list that only grows helps nobody. */
 export const FINDINGS_MAX = 1_000
 
+export interface FindingCounts {
+  readonly found: number
+  readonly repaired: number
+  readonly unrepaired: number
+}
+
 export interface AuditReport {
   /** The shards that were audited. */
   readonly shards: readonly number[]
@@ -17,9 +23,16 @@ export interface AuditReport {
   /** Wallets in Redis that changed hands at every look; the next audit comes by again. */
   readonly unsettled: number
   readonly findings: readonly Finding[]
-  readonly counts: { readonly found: number; readonly repaired: number; readonly unrepaired: number }
+  readonly counts: FindingCounts
+  /** The same for each tenant of which something was found. */
+  readonly tenants: Readonly<Record<string, FindingCounts>>
   readonly durationMs: number
 }
+
+const countsOf = (found: number, repaired: number): FindingCounts => ({ found, repaired, unrepaired: found - repaired })
+const NOTHING = countsOf(0, 0)
+const added = (a: FindingCounts, b: FindingCounts): FindingCounts =>
+  countsOf(a.found + b.found, a.repaired + b.repaired)
 
 /** What one shard adds to a report. */
 export class Tally {
@@ -30,12 +43,13 @@ export class Tally {
   hot = 0
   unsettled = 0
   blind = false
+  readonly tenants = new Map<string, FindingCounts>()
   found = 0
-  repaired = 0
 
   add(finding: Finding): void {
     this.found += 1
-    if (finding.action === 'repaired') this.repaired += 1
+    const { found, repaired } = this.tenants.get(finding.tenant) ?? NOTHING
+    this.tenants.set(finding.tenant, countsOf(found + 1, repaired + (finding.action === 'repaired' ? 1 : 0)))
     if (this.findings.length < FINDINGS_MAX) this.findings.push(finding)
   }
 
@@ -78,8 +92,10 @@ export function reportOf(
 ): AuditReport {
   const all = [...tallies.values()]
   const sum = (read: (tally: Tally) => number): number => all.reduce((total, tally) => total + read(tally), 0)
-  const found = sum((tally) => tally.found)
-  const repaired = sum((tally) => tally.repaired)
+  const tenants = new Map<string, FindingCounts>()
+  for (const tally of all) {
+    for (const [tenant, counts] of tally.tenants) tenants.set(tenant, added(tenants.get(tenant) ?? NOTHING, counts))
+  }
   return {
     shards: [...tallies.keys()],
     busy,
@@ -89,7 +105,8 @@ export function reportOf(
     hot: sum(({ hot }) => hot),
     unsettled: sum(({ unsettled }) => unsettled),
     findings: all.flatMap(({ findings }) => findings).slice(0, FINDINGS_MAX),
-    counts: { found, repaired, unrepaired: found - repaired },
+    counts: [...tenants.values()].reduce(added, NOTHING),
+    tenants: Object.fromEntries(tenants),
     durationMs: Math.round(durationMs),
   }
 }

@@ -92,6 +92,37 @@ export interface RebuildPage {
   readonly wanted: readonly { readonly ref: string; readonly tenant: string; readonly epoch: number }[]
 }
 
+/** What an audit has found, as it is kept. See src/audit/causes.ts. */
+export interface FoundRow {
+  readonly shard: number
+  readonly tenant: string
+  readonly ref: string
+  readonly cause: string
+  readonly field?: string
+  readonly seq?: number
+  readonly expected: string | number | null
+  readonly found: string | number | null
+  readonly action: string
+}
+
+/** And how often it was found, and when first and last: Postgres's clock, ms. */
+export interface KeptRow extends FoundRow {
+  readonly id: number
+  /** Null: there is no such wallet, or it is about none. */
+  readonly wallet: string | null
+  readonly firstAt: number
+  readonly lastAt: number
+  readonly times: number
+}
+
+export interface KeptQuestion {
+  readonly tenant: string
+  readonly after: number
+  readonly prefix: string
+  readonly since: number
+  readonly most: number
+}
+
 /** What the auditor asks of the journal. Every call is one statement. The simulator has one of its own. */
 export interface Audits {
   /** Wallets of a shard behind `after`, by ref. `overdueBefore` and `fullBefore` are of Postgres's clock. */
@@ -103,6 +134,8 @@ export interface Audits {
   /** Puts a row back to what its journal leads to, under an epoch above that of both. False: it is not as it was found any more. */
   mendRow(ref: string, found: AuditedRow, right: AuditedRow): Promise<boolean>
   dropCheckpoint(ref: string): Promise<void>
+  /** Keeps what was found, for who asks later. */
+  keep(findings: readonly FoundRow[]): Promise<void>
 }
 
 export interface AuditBounds {

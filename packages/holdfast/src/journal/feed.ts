@@ -67,8 +67,10 @@ const READ_ENTRIES = 1_000
 /** Positions are those of all tenants: so many are looked through for those of some. */
 const READ_SPAN = 20_000
 const PRUNE_ROWS = 1_000
+/** Wallets that one statement looks at for holds that are about to run out. */
+const EXPIRING_WALLETS = 500
 
-/** What wallets did, in an order that nobody can be passed over in. See sql/0008_events.sql. */
+/** What wallets did, in an order that nobody can be passed over in. See sql/0007_events.sql. */
 export class PostgresFeed {
   readonly #postgres: Postgres
 
@@ -124,9 +126,10 @@ export class PostgresFeed {
     await this.#postgres.query('noteNotices', [refs, notices.map(({ tenant }) => tenant), texts])
   }
 
-  /** Notes holds that run out within so long. */
-  async noteExpiring(leadMs: number): Promise<void> {
-    await this.#postgres.query('noteExpiring', [leadMs])
+  /** Notes holds that run out within so long, of some wallets that were not looked at since. True: there may be more. */
+  async noteExpiring(leadMs: number): Promise<boolean> {
+    const [row] = await this.#postgres.query<{ looked: number }>('noteExpiring', [leadMs, EXPIRING_WALLETS])
+    return row?.looked === EXPIRING_WALLETS
   }
 
   async prune(keepMs: number): Promise<void> {

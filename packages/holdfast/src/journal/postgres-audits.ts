@@ -7,6 +7,9 @@ import type {
   AuditedWallet,
   AuditPage,
   Audits,
+  FoundRow,
+  KeptQuestion,
+  KeptRow,
   LoadableState,
   RebuildPage,
   Remembered,
@@ -35,6 +38,25 @@ interface WalletJson {
   verified: (Omit<Verified, 'holds'> & { fullAt: number; holds: Record<string, VerifiedHold> | null }) | null
   last: number | null
 }
+
+interface FindingRow {
+  id: string
+  wallet: string | null
+  ref: string
+  shard: number
+  cause: string
+  field: string
+  seq: string
+  expected: FoundRow['expected']
+  found: FoundRow['found']
+  action: string
+  first_at: string
+  last_at: string
+  times: string
+}
+
+/** What was not found again for so long is gone. */
+const FINDINGS_KEPT_MS = 90 * 24 * 60 * 60 * 1_000
 
 /** What the auditor keeps in Postgres, and reads there. See sql/0005_audits.sql. */
 export class PostgresAudits implements Audits {
@@ -150,6 +172,25 @@ export class PostgresAudits implements Audits {
 
   async dropCheckpoint(ref: string): Promise<void> {
     await this.#postgres.query('dropCheckpoint', [ref])
+  }
+
+  async keep(findings: readonly FoundRow[]): Promise<void> {
+    await this.#postgres.query('keepFindings', [JSON.stringify(findings), FINDINGS_KEPT_MS])
+  }
+
+  /** What was found of a tenant, in the order in which it was first. */
+  async kept({ tenant, after, prefix, since, most }: KeptQuestion): Promise<KeptRow[]> {
+    const rows = await this.#postgres.query<FindingRow>('listFindings', [tenant, after, prefix, since, most])
+    return rows.map(({ field, seq, first_at, last_at, ...row }) => ({
+      ...row,
+      id: Number(row.id),
+      tenant,
+      ...(field !== '' && { field }),
+      ...(seq !== '0' && { seq: Number(seq) }),
+      firstAt: Number(first_at),
+      lastAt: Number(last_at),
+      times: Number(row.times),
+    }))
   }
 
   /** Notes wallets that nobody told the auditor of. Returns the last one looked at; null: that was all. */

@@ -8,13 +8,55 @@ CREATE TABLE settings (
   only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
   -- Keys the HMAC that hides personal ids in Redis keys. Made once: another secret would orphan every key made with this one.
   secret bytea NOT NULL CHECK (octet_length(secret) = 32),
-  created_at timestamptz NOT NULL DEFAULT now()
+  created_at timestamptz NOT NULL DEFAULT now(),
+  -- Into how many shards wallets are hashed: fixed by the first who connects, because another number would look in other places.
+  shards integer CHECK (shards BETWEEN 1 AND 16384),
+  -- Epochs up to this one are past: what was decided under them and is not in the journal was exported, and will not come.
+  epoch_floor bigint NOT NULL DEFAULT 0,
+  -- Set: nothing is decided until an operator has acted.
+  stopped_at bigint,
+  stopped_because text,
+  -- The latest epoch of what is known to be missing: the floor has to be above it.
+  stopped_epoch bigint NOT NULL DEFAULT 0,
+  -- Until when appends note what they did; 0: nobody ever asked.
+  feed_until bigint NOT NULL DEFAULT 0
 );
 
 -- gen_random_uuid() draws from the server's strong source, 122 bits each: three are more than the 256 that sha256 keeps.
 INSERT INTO settings (secret) VALUES (
   sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()))
 );
+
+CREATE FUNCTION clock_ms() RETURNS bigint LANGUAGE sql VOLATILE AS $$
+  SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
+$$;
+
+-- Whether this database is the one that it was. A Postgres that was restored from a backup, or failed over to a replica that missed commits,
+-- does not know that it lacks anything; those who were acknowledged by it do. Who finds out stops everything, here, where everybody who
+-- decides has to pass; an operator lets it go on (\`holdfast reconcile\`), under epochs above all that were ever used before.
+
+-- The least epoch that counts: of this Postgres's timeline, because a promoted replica has another one and every epoch of the old one is
+-- past, also a raise that the replica missed; and not below the floor, because a restored copy may have the timeline that it always had.
+-- (Later epochs than this timeline's are those of a dump that was restored into a younger server: it goes on from there.) Fails on a server
+-- in recovery: nothing is decided on a replica.
+CREATE FUNCTION least_epoch() RETURNS bigint LANGUAGE sql VOLATILE SET search_path FROM CURRENT AS $$
+  SELECT greatest(s.epoch_floor, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint * 1000000000)
+  FROM settings s
+$$;
+
+-- The same, for everything that decides: it does not get past a stop. Every statement that moves or confirms anything calls it, once: 7 to
+-- 9 us, where the timeline alone took 1 us, of the 340 us of an append with one entry and of the 11 ms of one with a thousand.
+CREATE FUNCTION timeline_epoch() RETURNS bigint LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT AS $$
+DECLARE
+  floor_epoch bigint;
+  stopped bigint;
+BEGIN
+  SELECT s.epoch_floor, s.stopped_at INTO floor_epoch, stopped FROM settings s;
+  IF stopped IS NOT NULL THEN
+    RAISE EXCEPTION 'Entries that were acknowledged are missing: nothing is decided before "holdfast reconcile"' USING ERRCODE = 'HF001';
+  END IF;
+  RETURN greatest(floor_epoch, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint * 1000000000);
+END $$;
 ` },
   { version: 2, name: 'journal', sql: `-- Wallets and their journal.
 --
@@ -29,7 +71,9 @@ INSERT INTO settings (secret) VALUES (
 CREATE TYPE wallet_owner AS ENUM ('redis', 'postgres');
 CREATE TYPE wallet_status AS ENUM ('active', 'frozen', 'closed');
 CREATE TYPE entry_kind AS ENUM (
-  'credit', 'debit', 'hold', 'capture', 'tick', 'extend', 'settle', 'release', 'expire', 'refund', 'freeze', 'unfreeze', 'limit', 'close'
+  'credit', 'debit', 'hold', 'capture', 'tick', 'extend', 'settle', 'release', 'expire', 'refund', 'freeze', 'unfreeze', 'limit', 'close',
+  -- Uses a key up and moves nothing: what was meant under that key will not happen any more.
+  'void'
 );
 
 CREATE TABLE wallets (
@@ -107,7 +151,9 @@ BEGIN
   END LOOP;
 END $$;
 
-CREATE INDEX wallets_by_id ON wallets (tenant, id);
+-- Lists of wallets go by the bytes of their ids, whatever the database's locale: an order that no update of the system changes, and one in
+-- which everything with the same beginning lies together.
+CREATE INDEX wallets_by_id ON wallets (tenant, id COLLATE "C");
 CREATE INDEX wallets_by_due ON wallets (due) WHERE due > 0;
 -- Refunds alone, so that other entries don't pay for them.
 CREATE INDEX entries_by_refund ON entries (wallet, of_seq) WHERE of_seq IS NOT NULL;
@@ -138,17 +184,6 @@ BEGIN
                     EXECUTE FUNCTION refuse_change()', part);
   END LOOP;
 END $$;
-
--- The least epoch of this Postgres's timeline. A promoted replica has another timeline, so every epoch of the old one is past,
--- also a raise that the replica missed. (Later epochs than this timeline's are those of a dump that was restored into a younger
--- server: it goes on from there.) Fails on a server in recovery: nothing is decided on a replica.
-CREATE FUNCTION timeline_epoch() RETURNS bigint LANGUAGE sql VOLATILE AS $$
-  SELECT ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint * 1000000000
-$$;
-
-CREATE FUNCTION clock_ms() RETURNS bigint LANGUAGE sql VOLATILE AS $$
-  SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
-$$;
 
 -- Appends runs of entries, each of which must continue its wallet's row to the letter: at its beginning, or behind any of its entries.
 -- (Processes that use one wallet send each other's entries along, so the one that comes second finds the row somewhere inside of its
@@ -184,6 +219,8 @@ $$;
 -- search path, the timeline or the indexes of refunds it is 5 to 8 % less at most, which is within the noise: all of them stay.
 --
 -- skip_locked: refuses the runs of wallets that somebody else has locked, instead of waiting for them.
+--
+-- At its end it notes what it did where somebody asks for events (0007_events.sql). That the settings are read first is what \`start_feed\` rests on.
 CREATE FUNCTION append(
   run_wallet uuid[], run_number bigint[], run_hash bytea[], run_status text[],
   entry_number bigint[], entry_hash bytea[], entry_text text[], skip_locked boolean,
@@ -191,7 +228,9 @@ CREATE FUNCTION append(
 ) LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
   runs integer := cardinality(run_wallet);
-  floor_epoch bigint := timeline_epoch();
+  floor_epoch bigint;
+  stopped boolean;
+  feeding boolean;
   left_out integer[];
   moved integer[];
   moved_after bigint[];
@@ -200,6 +239,12 @@ DECLARE
   whole boolean;
   seen integer[];
 BEGIN
+  SELECT greatest(s.epoch_floor, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint * 1000000000),
+         s.stopped_at IS NOT NULL, s.feed_until > clock_ms()
+  INTO floor_epoch, stopped, feeding FROM settings s;
+  IF stopped THEN
+    PERFORM timeline_epoch();
+  END IF;
   IF skip_locked THEN
     WITH free AS (SELECT ref FROM wallets WHERE ref = ANY (run_wallet) ORDER BY ref FOR NO KEY UPDATE SKIP LOCKED)
     SELECT array_agg(r.run) INTO left_out
@@ -268,6 +313,11 @@ BEGIN
       left_out := left_out || seen;
     END;
   END LOOP;
+  IF feeding AND cardinality(moved) > 0 THEN
+    INSERT INTO feed_inbox (wallets, firsts, lasts)
+    SELECT array_agg(run_wallet[m.run]), array_agg(m.after + 1), array_agg(run_number[m.run][5])
+    FROM unnest(moved, moved_after) AS m(run, after);
+  END IF;
   IF cardinality(moved) < runs THEN
     SELECT array_agg(r.run) FILTER (WHERE NOT r.present), array_agg(r.run) FILTER (WHERE r.present) INTO refused, present
     FROM (
@@ -348,16 +398,10 @@ CREATE VIEW books AS
   GROUP BY w.tenant, w.currency, e.counter
   UNION ALL
   SELECT tenant, currency, 'wallets', sum(available::numeric + reserved) FROM wallets GROUP BY tenant, currency;
-
--- Into how many shards wallets are hashed: fixed by the first who connects, because another number would look in other places.
-ALTER TABLE settings ADD COLUMN shards integer CHECK (shards BETWEEN 1 AND 16384);
 ` },
   { version: 3, name: 'transfers', sql: `-- Transfers that were begun and may not be finished. A transfer moves two wallets, and no transaction spans them: so what is meant is
 -- written down first, and whoever lives can finish what others began. The truth about it stands in the journals of the two; a row
 -- here only says that somebody should look.
-
--- Uses a key up and moves nothing: what was meant under that key will not happen any more.
-ALTER TYPE entry_kind ADD VALUE 'void';
 
 CREATE TABLE transfers (
   source uuid NOT NULL,
@@ -421,46 +465,30 @@ CREATE FUNCTION shard_of(ref uuid, shards integer) RETURNS integer LANGUAGE sql 
   SELECT (('x' || left(ref::text, 8))::bit(32)::bigint % shards)::integer
 $$;
 
--- Wallets that were opened before there was this table.
-INSERT INTO audits (shard, wallet)
-SELECT shard_of(w.ref, s.shards), w.ref FROM wallets w CROSS JOIN settings s WHERE s.shards IS NOT NULL;
+-- What audits have found, for who asks later: a row for each thing that is wrong, however often it is found.
+CREATE TABLE findings (
+  id bigint GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY,
+  tenant text NOT NULL,
+  -- As audits tell it; empty: it is about no wallet.
+  ref text COLLATE "C" NOT NULL,
+  shard integer NOT NULL,
+  cause text COLLATE "C" NOT NULL,
+  -- Empty, and 0: it is about no number, and no entry, in particular.
+  field text COLLATE "C" NOT NULL,
+  seq bigint NOT NULL,
+  -- As it was when it was last found.
+  expected jsonb NOT NULL,
+  found jsonb NOT NULL,
+  action text COLLATE "C" NOT NULL,
+  first_at bigint NOT NULL,
+  last_at bigint NOT NULL,
+  times bigint NOT NULL DEFAULT 1,
+  UNIQUE (tenant, ref, cause, field, seq)
+);
+CREATE INDEX findings_by_tenant ON findings (tenant, id);
+CREATE INDEX findings_by_time ON findings (last_at);
 ` },
-  { version: 6, name: 'standing', sql: `-- Whether this database is the one that it was. A Postgres that was restored from a backup, or failed over to a replica that missed commits,
--- does not know that it lacks anything; those who were acknowledged by it do. Who finds out stops everything, here, where everybody who
--- decides has to pass; an operator lets it go on (\`holdfast reconcile\`), under epochs above all that were ever used before.
-
-ALTER TABLE settings
-  -- Epochs up to this one are past: what was decided under them and is not in the journal was exported, and will not come.
-  ADD COLUMN epoch_floor bigint NOT NULL DEFAULT 0,
-  -- Set: nothing is decided until an operator has acted.
-  ADD COLUMN stopped_at bigint,
-  ADD COLUMN stopped_because text,
-  -- The latest epoch of what is known to be missing: the floor has to be above it.
-  ADD COLUMN stopped_epoch bigint NOT NULL DEFAULT 0;
-
--- The least epoch that counts: of this Postgres's timeline, because a promoted replica has another one and every epoch of the old one is
--- past, also a raise that the replica missed; and not below the floor, because a restored copy may have the timeline that it always had.
--- Fails on a server in recovery.
-CREATE FUNCTION least_epoch() RETURNS bigint LANGUAGE sql VOLATILE SET search_path FROM CURRENT AS $$
-  SELECT greatest(s.epoch_floor, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint * 1000000000)
-  FROM settings s
-$$;
-
--- The same, for everything that decides: it does not get past a stop. Every statement that moves or confirms anything calls it, once: 7 to
--- 9 us, where the timeline alone took 1 us, of the 340 us of an append with one entry and of the 11 ms of one with a thousand.
-CREATE OR REPLACE FUNCTION timeline_epoch() RETURNS bigint LANGUAGE plpgsql VOLATILE SET search_path FROM CURRENT AS $$
-DECLARE
-  floor_epoch bigint;
-  stopped bigint;
-BEGIN
-  SELECT s.epoch_floor, s.stopped_at INTO floor_epoch, stopped FROM settings s;
-  IF stopped IS NOT NULL THEN
-    RAISE EXCEPTION 'Entries that were acknowledged are missing: nothing is decided before "holdfast reconcile"' USING ERRCODE = 'HF001';
-  END IF;
-  RETURN greatest(floor_epoch, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint * 1000000000);
-END $$;
-` },
-  { version: 7, name: 'api_keys', sql: `-- Keys that let programs in over HTTP. The key itself is shown once and never stored: what is kept is the SHA-256 of its secret part. That
+  { version: 6, name: 'api_keys', sql: `-- Keys that let programs in over HTTP. The key itself is shown once and never stored: what is kept is the SHA-256 of its secret part. That
 -- is enough, because the secret is 238 random bits: there is nothing to guess that a slower hash would have to slow down.
 
 CREATE TABLE api_keys (
@@ -484,13 +512,8 @@ CREATE TABLE api_keys (
 );
 
 CREATE INDEX api_keys_by_tenant ON api_keys (tenant, created_at);
-
--- Lists of wallets go by the bytes of their ids, whatever the database's locale: an order that no update of the system changes, and one in
--- which everything with the same beginning lies together.
-DROP INDEX wallets_by_id;
-CREATE INDEX wallets_by_id ON wallets (tenant, id COLLATE "C");
 ` },
-  { version: 8, name: 'events', sql: `-- Events: what happened to wallets, told to who asked for it, in order per wallet, at least once.
+  { version: 7, name: 'events', sql: `-- Events: what happened to wallets, told to who asked for it, in order per wallet, at least once.
 --
 --     append -> feed_inbox -> feed -> streams and webhooks
 --               (a row a        (numbered,
@@ -508,9 +531,6 @@ CREATE INDEX wallets_by_id ON wallets (tenant, id COLLATE "C");
 --
 -- Nobody is to pay for what nobody reads: entries are noted until \`feed_until\`, and who reads moves that on. Of an append with the feed
 -- off, nothing is different: the settings are read in any case.
-
--- Until when appends note what they did; 0: nobody ever asked.
-ALTER TABLE settings ADD COLUMN feed_until bigint NOT NULL DEFAULT 0;
 
 -- What is committed and not in the feed yet. A row an append, not a row an entry: {wallet, first seq, last seq} of each of its runs.
 CREATE TABLE feed_inbox (
@@ -557,6 +577,17 @@ CREATE TABLE feed_expiring (
   PRIMARY KEY (wallet, hold, expires_at)
 );
 CREATE INDEX feed_expiring_by_time ON feed_expiring (expires_at);
+
+-- Wallets whose next expiry is near and that somebody has looked at: as of which entry, and when the next of their holds runs out that was
+-- not near yet. So a look costs what has changed since the last one, not how many holds are about to run out.
+CREATE TABLE feed_expiring_wallets (
+  wallet uuid PRIMARY KEY,
+  seq bigint NOT NULL,
+  -- 0: there is none.
+  next_at bigint NOT NULL,
+  looked_at bigint NOT NULL
+);
+CREATE INDEX feed_expiring_wallets_by_time ON feed_expiring_wallets (looked_at);
 
 -- 24 bits: so much of it fits into the id of an event.
 CREATE FUNCTION random_mark() RETURNS integer LANGUAGE sql VOLATILE AS $$ SELECT floor(random() * 16777216)::integer $$;
@@ -676,120 +707,5 @@ CREATE TABLE webhook_deliveries (
 );
 CREATE INDEX webhook_deliveries_waiting ON webhook_deliveries (webhook, lane, id) WHERE dead_at IS NULL;
 CREATE INDEX webhook_deliveries_dead ON webhook_deliveries (webhook, id) WHERE dead_at IS NOT NULL;
-
--- As it was, and at its end what it did is noted where somebody asks for events. That the settings are read first is what \`start_feed\`
--- rests on.
---
-CREATE OR REPLACE FUNCTION append(
-  run_wallet uuid[], run_number bigint[], run_hash bytea[], run_status text[],
-  entry_number bigint[], entry_hash bytea[], entry_text text[], skip_locked boolean,
-  OUT refused integer[], OUT present integer[], OUT begun bigint[]
-) LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
-DECLARE
-  runs integer := cardinality(run_wallet);
-  floor_epoch bigint;
-  stopped boolean;
-  feeding boolean;
-  left_out integer[];
-  moved integer[];
-  moved_after bigint[];
-  -- By run: the seq behind which its entries were appended, null for none. Null itself when every run was appended as a whole.
-  after_of bigint[];
-  whole boolean;
-  seen integer[];
-BEGIN
-  SELECT greatest(s.epoch_floor, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint * 1000000000),
-         s.stopped_at IS NOT NULL, s.feed_until > clock_ms()
-  INTO floor_epoch, stopped, feeding FROM settings s;
-  IF stopped THEN
-    PERFORM timeline_epoch();
-  END IF;
-  IF skip_locked THEN
-    WITH free AS (SELECT ref FROM wallets WHERE ref = ANY (run_wallet) ORDER BY ref FOR NO KEY UPDATE SKIP LOCKED)
-    SELECT array_agg(r.run) INTO left_out
-    FROM unnest(run_wallet) WITH ORDINALITY AS r(wallet, run) WHERE r.wallet NOT IN (SELECT ref FROM free);
-  END IF;
-  LOOP
-    BEGIN
-      WITH done AS (
-        UPDATE wallets w
-        SET seq = run_number[r.run][5], head = run_hash[r.run][2], at = run_number[r.run][6],
-            available = run_number[r.run][7], reserved = run_number[r.run][8],
-            credit_limit = coalesce(run_number[r.run][12], w.credit_limit),
-            status = coalesce(run_status[r.run]::wallet_status, w.status),
-            due = run_number[r.run][9], since = run_number[r.run][10], appended_after = w.seq
-        FROM (SELECT o.wallet, o.run::integer AS run FROM unnest(run_wallet) WITH ORDINALITY AS o(wallet, run)) AS r
-        WHERE w.ref = r.wallet AND w.epoch = run_number[r.run][1] AND w.epoch > floor_epoch
-          AND CASE
-            WHEN w.seq = run_number[r.run][2] THEN
-              w.head = run_hash[r.run][1] AND w.available = run_number[r.run][3] AND w.reserved = run_number[r.run][4]
-            WHEN w.seq > run_number[r.run][2] AND w.seq < run_number[r.run][5] THEN
-              w.head = entry_hash[run_number[r.run][13] - 1 + w.seq - run_number[r.run][2]]
-              AND w.available = entry_number[run_number[r.run][13] - 1 + w.seq - run_number[r.run][2]][7]
-              AND w.reserved = entry_number[run_number[r.run][13] - 1 + w.seq - run_number[r.run][2]][8]
-            ELSE false
-          END
-          AND (run_number[r.run][11] = 0 OR clock_ms() <= run_number[r.run][11])
-          AND (left_out IS NULL OR r.run <> ALL (left_out))
-        RETURNING r.run, w.appended_after
-      )
-      SELECT coalesce(array_agg(run), '{}'), array_agg(appended_after), coalesce(bool_and(appended_after = run_number[run][2]), true)
-      INTO moved, moved_after, whole FROM done;
-
-      after_of := NULL;
-      IF NOT whole OR cardinality(moved) < runs THEN
-        after_of := array_fill(NULL::bigint, ARRAY[runs]);
-        FOR n IN 1 .. cardinality(moved) LOOP
-          after_of[moved[n]] := moved_after[n];
-        END LOOP;
-      END IF;
-      INSERT INTO entries (
-        wallet, epoch, seq, at, amount, available_delta, reserved_delta, available, reserved,
-        hold_amount, hold_captured, hold_left, hold_expires_at, hold_refunded, of_seq, of_refunded,
-        hash, kind, key, hold, counter, params, metadata
-      )
-      SELECT run_wallet[entry_number[e][1]], run_number[entry_number[e][1]][1], entry_number[e][2], entry_number[e][3],
-             entry_number[e][4], entry_number[e][5], entry_number[e][6], entry_number[e][7], entry_number[e][8],
-             entry_number[e][9], entry_number[e][10], entry_number[e][11], entry_number[e][12], entry_number[e][13],
-             entry_number[e][14], entry_number[e][15],
-             entry_hash[e], entry_text[e][1]::entry_kind, entry_text[e][2], entry_text[e][3], entry_text[e][4], entry_text[e][5],
-             entry_text[e][6]
-      FROM generate_series(1, cardinality(entry_hash)) AS e
-      WHERE after_of IS NULL OR entry_number[e][2] > after_of[entry_number[e][1]];
-      EXIT;
-    EXCEPTION WHEN unique_violation THEN
-      SELECT array_agg(DISTINCT e.run) INTO seen
-      FROM (
-        SELECT entry_number[o.n][1]::integer AS run, entry_text[o.n][2] AS key, count(*) AS times
-        FROM unnest(entry_hash) WITH ORDINALITY AS o(hash, n)
-        WHERE after_of IS NULL OR entry_number[o.n][2] > after_of[entry_number[o.n][1]]
-        GROUP BY 1, 2
-      ) AS e
-      WHERE e.times > 1 OR EXISTS (SELECT FROM entries x WHERE x.wallet = run_wallet[e.run] AND x.key = e.key);
-      IF seen IS NULL THEN
-        RAISE;
-      END IF;
-      left_out := left_out || seen;
-    END;
-  END LOOP;
-  IF feeding AND cardinality(moved) > 0 THEN
-    INSERT INTO feed_inbox (wallets, firsts, lasts)
-    SELECT array_agg(run_wallet[m.run]), array_agg(m.after + 1), array_agg(run_number[m.run][5])
-    FROM unnest(moved, moved_after) AS m(run, after);
-  END IF;
-  IF cardinality(moved) < runs THEN
-    SELECT array_agg(r.run) FILTER (WHERE NOT r.present), array_agg(r.run) FILTER (WHERE r.present) INTO refused, present
-    FROM (
-      SELECT run, EXISTS (
-        SELECT FROM entries e WHERE e.wallet = run_wallet[run] AND e.seq = run_number[run][5] AND e.hash = run_hash[run][2]
-      ) AS present
-      FROM generate_subscripts(run_wallet, 1) AS run WHERE after_of[run] IS NULL
-    ) AS r;
-  END IF;
-  IF NOT whole THEN
-    SELECT array_agg(ARRAY[run, after_of[run]]) INTO begun
-    FROM generate_subscripts(run_wallet, 1) AS run WHERE after_of[run] > run_number[run][2];
-  END IF;
-END $$;
 ` },
 ]

@@ -306,6 +306,29 @@ FROM unnest($1::uuid[], $2::bigint[], $3::text[]) WITH ORDINALITY AS e(wallet, s
 CROSS JOIN (SELECT timeline_epoch() AS floor, clock_ms() AS clock) AS t
 LEFT JOIN wallets w ON w.ref = e.wallet
 ORDER BY e.n`,
+  keepFindings: `-- Keeps what an audit has found: JSON of $1. What was not found again for $2 ms goes, some at a time.
+WITH old AS (
+  DELETE FROM findings o WHERE o.id IN (
+    SELECT f.id FROM findings f WHERE f.last_at < (SELECT clock_ms()) - $2::bigint ORDER BY f.last_at LIMIT 1000 FOR UPDATE SKIP LOCKED
+  )
+), told AS (
+  -- The same thing twice in one audit, of a shard that two had one after the other: the later one counts.
+  SELECT DISTINCT ON (t.tenant, t.ref, t.cause, field, seq)
+    t.tenant, t.ref, t.shard, t.cause, coalesce(t.field, '') AS field, coalesce(t.seq, 0) AS seq,
+    coalesce(t.expected, 'null') AS expected, coalesce(t.found, 'null') AS found, t.action
+  FROM ROWS FROM (
+    jsonb_to_recordset($1::jsonb)
+      AS (tenant text, ref text, shard integer, cause text, field text, seq bigint, expected jsonb, found jsonb, action text)
+  ) WITH ORDINALITY AS t(tenant, ref, shard, cause, field, seq, expected, found, action, n)
+  ORDER BY t.tenant, t.ref, t.cause, field, seq, t.n DESC
+)
+INSERT INTO findings AS f (tenant, ref, shard, cause, field, seq, expected, found, action, first_at, last_at)
+SELECT t.tenant, t.ref, t.shard, t.cause, t.field, t.seq, t.expected, t.found, t.action, clock_ms(), clock_ms() FROM told t
+-- Always in one order: two who keep the same must not wait for each other.
+ORDER BY t.tenant, t.ref, t.cause, t.field, t.seq
+ON CONFLICT (tenant, ref, cause, field, seq) DO UPDATE
+SET shard = excluded.shard, expected = excluded.expected, found = excluded.found, action = excluded.action,
+    last_at = excluded.last_at, times = f.times + 1`,
   lastOfHold: `-- The last entry about a hold in a stretch of its wallet's journal, refunds aside. After the one that closes it there is none.
 SELECT e.seq, e.at, e.kind, e.hold_amount, e.hold_captured, e.hold_left, e.hold_expires_at, e.hold_refunded
 FROM entries e
@@ -324,6 +347,14 @@ RETURNING epoch_floor AS floor,
 SELECT id, tenant, name, scopes, wallet_prefix, hash, created_at, expires_at, revoked_at, last_used_at, rate_max, concurrent_max,
        body_max_bytes, clock_ms() AS clock
 FROM api_keys WHERE $1::text IS NULL OR tenant = $1 ORDER BY tenant, created_at, id`,
+  listFindings: `-- A page of what audits have found of a tenant's wallets that begin with $3 (empty: of all, and of none in particular), behind $2, found
+-- (again) at $4 or later.
+SELECT f.id, w.id AS wallet, f.ref, f.shard, f.cause, f.field, f.seq, f.expected, f.found, f.action, f.first_at, f.last_at, f.times
+FROM findings f
+-- What stands in Redis where a wallet should may have any name.
+LEFT JOIN wallets w ON w.ref = CASE WHEN f.ref ~ '^[0-9a-f]{32}$' THEN f.ref::uuid END
+WHERE f.tenant = $1 AND f.id > $2 AND ($3 = '' OR starts_with(w.id, $3)) AND f.last_at >= $4
+ORDER BY f.id LIMIT $5`,
   listWallets: `-- A page of a tenant's wallets by id: after $2, beginning with $3. No id is longer than 255 characters, and none of them comes after the
 -- last there is: so the upper bound leaves nothing out.
 SELECT replace(ref::text, '-', '') AS ref, id, currency, metadata, opened_at, initial_limit, epoch, owner, memory, seq,
@@ -345,25 +376,55 @@ WHERE w.ref = ANY ($1::uuid[])`,
   nextLockToken: `SELECT nextval('lock_tokens') AS token`,
   noteExpiring: `-- Open holds that run out within $1 ms and were not told of yet, those of sessions left out: a session's time is moved on by every tick.
 -- Holds whose whole life is shorter than that are left out too. Each is told once: by the primary key, whoever looks at the same time.
-WITH upcoming AS (
-  SELECT w.ref, w.tenant, h.hold, h.expires_at, h.left_over
-  FROM wallets w CROSS JOIN LATERAL open_holds(w.ref, w.since) AS h
-  WHERE w.due > 0 AND w.due <= clock_ms() + $1::bigint AND h.expires_at > clock_ms() AND h.expires_at <= clock_ms() + $1::bigint
-    AND NOT EXISTS (SELECT FROM feed_expiring x WHERE x.wallet = w.ref AND x.hold = h.hold AND x.expires_at = h.expires_at)
-    AND EXISTS (
-      SELECT FROM entries e WHERE e.wallet = w.ref AND e.key = h.hold AND e.params NOT LIKE 'meter %' AND h.expires_at - e.at > $1::bigint
-    )
+-- Looks at $2 wallets at most, and returns at how many it did.
+--
+-- The bounds are read once, and the steps kept apart: a bound that is a function can't be looked up in an index, and with the steps in one
+-- the whole journal is read.
+WITH bounds AS MATERIALIZED (
+  SELECT clock_ms() AS now, clock_ms() + $1::bigint AS near
+), due AS MATERIALIZED (
+  SELECT w.ref, w.since, w.seq
+  FROM wallets w LEFT JOIN feed_expiring_wallets x ON x.wallet = w.ref
+  WHERE w.due > 0 AND w.due <= (SELECT near FROM bounds)
+    AND (x.wallet IS NULL OR x.seq <> w.seq OR (x.next_at > 0 AND x.next_at <= (SELECT near FROM bounds)))
+  ORDER BY w.due LIMIT $2
+), holds AS MATERIALIZED (
+  SELECT d.ref, h.hold, h.expires_at, h.left_over FROM due d CROSS JOIN LATERAL open_holds(d.ref, d.since) AS h
+), upcoming AS MATERIALIZED (
+  SELECT h.* FROM holds h CROSS JOIN bounds b
+  CROSS JOIN LATERAL (SELECT e.at, e.params FROM entries e WHERE e.wallet = h.ref AND e.key = h.hold LIMIT 1) AS made
+  WHERE h.expires_at > b.now AND h.expires_at <= b.near AND made.params NOT LIKE 'meter %' AND h.expires_at - made.at > $1::bigint
 ), told AS (
-  INSERT INTO feed_expiring (wallet, hold, expires_at) SELECT ref, hold, expires_at FROM upcoming
+  -- Always in one order: two who look at the same time must not wait for each other.
+  INSERT INTO feed_expiring (wallet, hold, expires_at) SELECT u.ref, u.hold, u.expires_at FROM upcoming u ORDER BY u.ref, u.hold
   ON CONFLICT DO NOTHING RETURNING wallet, hold, expires_at
+), looked AS (
+  INSERT INTO feed_expiring_wallets AS x (wallet, seq, next_at, looked_at)
+  SELECT d.ref, d.seq, coalesce(min(h.expires_at) FILTER (WHERE h.expires_at > b.near), 0), b.now
+  FROM due d CROSS JOIN bounds b LEFT JOIN holds h ON h.ref = d.ref
+  GROUP BY d.ref, d.seq, b.now
+  ORDER BY d.ref
+  ON CONFLICT (wallet) DO UPDATE SET seq = excluded.seq, next_at = excluded.next_at, looked_at = excluded.looked_at
 ), forgotten AS (
-  DELETE FROM feed_expiring WHERE expires_at < clock_ms() - 60000
+  DELETE FROM feed_expiring f USING (
+    SELECT o.wallet, o.hold, o.expires_at FROM feed_expiring o
+    WHERE o.expires_at < (SELECT now - 60000 FROM bounds) LIMIT 1000 FOR UPDATE SKIP LOCKED
+  ) AS old WHERE f.wallet = old.wallet AND f.hold = old.hold AND f.expires_at = old.expires_at
+), left_alone AS (
+  -- Near for longer than that, and nobody has let it expire: then it is looked at once more.
+  DELETE FROM feed_expiring_wallets x USING (
+    SELECT o.wallet FROM feed_expiring_wallets o
+    WHERE o.looked_at < (SELECT now - 2 * $1::bigint - 60000 FROM bounds) AND o.wallet NOT IN (SELECT ref FROM due)
+    LIMIT 1000 FOR UPDATE SKIP LOCKED
+  ) AS old WHERE x.wallet = old.wallet
+), noted AS (
+  INSERT INTO feed_inbox (wallets, firsts, lasts, notice)
+  SELECT ARRAY[u.ref], '{0}', '{0}',
+         jsonb_build_object('event', 'hold.expiring', 'hold', u.hold, 'expiresAt', u.expires_at, 'left', u.left_over)
+  FROM upcoming u JOIN told t ON t.wallet = u.ref AND t.hold = u.hold AND t.expires_at = u.expires_at
+  ORDER BY u.expires_at
 )
-INSERT INTO feed_inbox (wallets, firsts, lasts, notice)
-SELECT ARRAY[u.ref], '{0}', '{0}',
-       jsonb_build_object('event', 'hold.expiring', 'hold', u.hold, 'expiresAt', u.expires_at, 'left', u.left_over)
-FROM upcoming u JOIN told t ON t.wallet = u.ref AND t.hold = u.hold AND t.expires_at = u.expires_at
-ORDER BY u.expires_at`,
+SELECT count(*)::integer AS looked FROM due`,
   noteNotices: `-- What is no entry, where somebody asks for events. $1 refs, $2 tenants, $3 what to say.
 INSERT INTO feed_inbox (wallets, firsts, lasts, notice, tenant)
 SELECT ARRAY[n.wallet], '{0}', '{0}', n.notice, n.tenant

@@ -713,7 +713,7 @@ return removed
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: '951400e460f62a16ba887de25e68d390b75b86ab',
+  sha1: '8793157ec555fa59aee7542df4062fb519d7682c',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -801,7 +801,7 @@ w.key = key
 w.loaded = loaded                                            -- fields as they are now; false: not there
 w.writes = { 'core', false, false, false, false, false }     -- field, value, field, value, … for HSET
 w.written = 2
-w.gone = false                                               -- fields for HDEL
+w.gone = false                                               -- fields for HDEL, where they have not come back
 w.before = w.seq
 w.fresh = ''                                                 -- marks of the entries that came since (wallet/recent)
 w.entries = false                                            -- entries that are not in their place in Redis yet, by seq
@@ -935,7 +935,13 @@ end
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
 if w.gone then
-in_parts('HDEL', w.key, w.gone, #w.gone)
+local gone = {}
+for i = 1, #w.gone do
+if not w.loaded[w.gone[i]] then
+gone[#gone + 1] = w.gone[i]
+end
+end
+in_parts('HDEL', w.key, gone, #gone)
 end
 end
 local RING = 16
@@ -1542,7 +1548,8 @@ local w = wallets[i]
 if w then
 local entries = entries_after(w, math.max(w.acked, w.known), pending_max + EXPIRE_MAX)
 if w.touched then
-write_wallet(w, w.agenda_key, w.name, w.clock + help_after)
+local wanted = w.clock + help_after
+write_wallet(w, w.agenda_key, w.name, w.seq == w.acked and math.max(wanted, w.agenda) or wanted)
 end
 local count = 0
 while entries[count + 1] do
@@ -1579,7 +1586,7 @@ return table.concat(reply)
 
 export const walletDistrust: Script = {
   name: 'wallet_distrust',
-  sha1: 'faa17a0b02bcd6c8d297ecfc3d3fddcbfbce4e10',
+  sha1: 'ee5280457c8b35d16ac31539565e162a15032ecf',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -1657,7 +1664,7 @@ w.key = key
 w.loaded = loaded                                            -- fields as they are now; false: not there
 w.writes = { 'core', false, false, false, false, false }     -- field, value, field, value, … for HSET
 w.written = 2
-w.gone = false                                               -- fields for HDEL
+w.gone = false                                               -- fields for HDEL, where they have not come back
 w.before = w.seq
 w.fresh = ''                                                 -- marks of the entries that came since (wallet/recent)
 w.entries = false                                            -- entries that are not in their place in Redis yet, by seq
@@ -1791,7 +1798,13 @@ end
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
 if w.gone then
-in_parts('HDEL', w.key, w.gone, #w.gone)
+local gone = {}
+for i = 1, #w.gone do
+if not w.loaded[w.gone[i]] then
+gone[#gone + 1] = w.gone[i]
+end
+end
+in_parts('HDEL', w.key, gone, #gone)
 end
 end
 local w = read_core(KEYS[1])
@@ -1807,7 +1820,7 @@ return 1
 
 export const walletInspect: Script = {
   name: 'wallet_inspect',
-  sha1: '000d22bf2a4a4ee5d07f393e655401b45ecfef6d',
+  sha1: '070dba6edd7c2ed3a9caf1a9024781c305ff2d56',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -1895,7 +1908,7 @@ w.key = key
 w.loaded = loaded                                            -- fields as they are now; false: not there
 w.writes = { 'core', false, false, false, false, false }     -- field, value, field, value, … for HSET
 w.written = 2
-w.gone = false                                               -- fields for HDEL
+w.gone = false                                               -- fields for HDEL, where they have not come back
 w.before = w.seq
 w.fresh = ''                                                 -- marks of the entries that came since (wallet/recent)
 w.entries = false                                            -- entries that are not in their place in Redis yet, by seq
@@ -2029,7 +2042,13 @@ end
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
 if w.gone then
-in_parts('HDEL', w.key, w.gone, #w.gone)
+local gone = {}
+for i = 1, #w.gone do
+if not w.loaded[w.gone[i]] then
+gone[#gone + 1] = w.gone[i]
+end
+end
+in_parts('HDEL', w.key, gone, #gone)
 end
 end
 local RING = 16
@@ -2154,7 +2173,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: 'a590fc524027887ebfa867a5a0c50472078d8a2a',
+  sha1: '24c7263efb63236f5387d6b514bab2625a7106d7',
   keys: { min: 3, variable: false },
   resend: 'never',
   batchMax: null,
@@ -2242,7 +2261,7 @@ w.key = key
 w.loaded = loaded                                            -- fields as they are now; false: not there
 w.writes = { 'core', false, false, false, false, false }     -- field, value, field, value, … for HSET
 w.written = 2
-w.gone = false                                               -- fields for HDEL
+w.gone = false                                               -- fields for HDEL, where they have not come back
 w.before = w.seq
 w.fresh = ''                                                 -- marks of the entries that came since (wallet/recent)
 w.entries = false                                            -- entries that are not in their place in Redis yet, by seq
@@ -2376,7 +2395,13 @@ end
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
 if w.gone then
-in_parts('HDEL', w.key, w.gone, #w.gone)
+local gone = {}
+for i = 1, #w.gone do
+if not w.loaded[w.gone[i]] then
+gone[#gone + 1] = w.gone[i]
+end
+end
+in_parts('HDEL', w.key, gone, #gone)
 end
 end
 local RING = 16
@@ -2928,7 +2953,7 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: '3e691a1506855e73821dc6240cd2bab170d427a8',
+  sha1: '1103d117c1152df81cf2ceee6b4374385df16637',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -3016,7 +3041,7 @@ w.key = key
 w.loaded = loaded                                            -- fields as they are now; false: not there
 w.writes = { 'core', false, false, false, false, false }     -- field, value, field, value, … for HSET
 w.written = 2
-w.gone = false                                               -- fields for HDEL
+w.gone = false                                               -- fields for HDEL, where they have not come back
 w.before = w.seq
 w.fresh = ''                                                 -- marks of the entries that came since (wallet/recent)
 w.entries = false                                            -- entries that are not in their place in Redis yet, by seq
@@ -3150,7 +3175,13 @@ end
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
 if w.gone then
-in_parts('HDEL', w.key, w.gone, #w.gone)
+local gone = {}
+for i = 1, #w.gone do
+if not w.loaded[w.gone[i]] then
+gone[#gone + 1] = w.gone[i]
+end
+end
+in_parts('HDEL', w.key, gone, #gone)
 end
 end
 local RING = 16
@@ -3283,7 +3314,7 @@ return reply
 
 export const walletRecall: Script = {
   name: 'wallet_recall',
-  sha1: '92b1ac07c45b47cfe772011e5414039ad1644d40',
+  sha1: '47602a741a06a11fe4193bbacbd9c1aa138340fd',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -3361,7 +3392,7 @@ w.key = key
 w.loaded = loaded                                            -- fields as they are now; false: not there
 w.writes = { 'core', false, false, false, false, false }     -- field, value, field, value, … for HSET
 w.written = 2
-w.gone = false                                               -- fields for HDEL
+w.gone = false                                               -- fields for HDEL, where they have not come back
 w.before = w.seq
 w.fresh = ''                                                 -- marks of the entries that came since (wallet/recent)
 w.entries = false                                            -- entries that are not in their place in Redis yet, by seq
@@ -3495,7 +3526,13 @@ end
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
 if w.gone then
-in_parts('HDEL', w.key, w.gone, #w.gone)
+local gone = {}
+for i = 1, #w.gone do
+if not w.loaded[w.gone[i]] then
+gone[#gone + 1] = w.gone[i]
+end
+end
+in_parts('HDEL', w.key, gone, #gone)
 end
 end
 local RING = 16
@@ -3609,7 +3646,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: '981b5bf6d78741094d1705f7032fa3ff12e4faaa',
+  sha1: 'd305518e75f5be6519dd1f2d0bd78979c3d9d085',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -3697,7 +3734,7 @@ w.key = key
 w.loaded = loaded                                            -- fields as they are now; false: not there
 w.writes = { 'core', false, false, false, false, false }     -- field, value, field, value, … for HSET
 w.written = 2
-w.gone = false                                               -- fields for HDEL
+w.gone = false                                               -- fields for HDEL, where they have not come back
 w.before = w.seq
 w.fresh = ''                                                 -- marks of the entries that came since (wallet/recent)
 w.entries = false                                            -- entries that are not in their place in Redis yet, by seq
@@ -3831,7 +3868,13 @@ end
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
 if w.gone then
-in_parts('HDEL', w.key, w.gone, #w.gone)
+local gone = {}
+for i = 1, #w.gone do
+if not w.loaded[w.gone[i]] then
+gone[#gone + 1] = w.gone[i]
+end
+end
+in_parts('HDEL', w.key, gone, #gone)
 end
 end
 local RING = 16

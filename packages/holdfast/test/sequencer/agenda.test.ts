@@ -53,3 +53,23 @@ it('finds its way back onto an agenda that was lost, and moves nobody on one tha
   await decide('b')
   expect(await time()).toBe(now + HELP_AFTER_MS)
 })
+
+it('leaves a wallet where it was on the agenda when nothing came of a command', async () => {
+  const place = keys.place(keys.ref('idle'))
+  const time = async () => Number(await redis.zscore(place.agendaKey, place.agendaName))
+  const deadline = Date.now() + MINUTE
+  const decide = (change: Parameters<typeof command>[0]) =>
+    sequencer.decide({
+      wallets: [{ place, epochMin: 0, epoch: 0, acked: 0, known: 0 }],
+      commands: [{ wallet: 0, command: command(change), deadline, memory: false }],
+    })
+  const state = emptyState('0'.repeat(40))
+  await sequencer.install('test', { place, state, memory: false, deadline, clock: now, committedKeys: [] })
+  const first = now + MINUTE
+  await decide({ kind: 'touch' })
+  await decide({ kind: 'debit', key: 'too-much', amount: 1 })
+  expect(await time()).toBe(first)
+
+  await decide({ kind: 'credit', key: 'in', amount: 1 })
+  expect(await time()).toBe(now + HELP_AFTER_MS)
+})

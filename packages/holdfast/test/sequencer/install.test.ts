@@ -173,3 +173,24 @@ it('keeps a wallet that was last used long ago for as long as one that is used n
   })
   expect(Number(await redis.zscore(place.agendaKey, place.agendaName))).toBe(now + 60_000)
 })
+
+it('keeps a hold that runs out and comes back in one call', async () => {
+  const place = keys.place(keys.ref('again'))
+  const now = Date.now()
+  const holds = new Map([['h', { amount: 10, captured: 0, left: 10, expiresAt: now - 1, refunded: 0 }]])
+  const state = { ...emptyState('0'.repeat(40)), seq: 1, reserved: 10, holds, due: now - 1, since: 1 }
+  const deadline = now + 60_000
+  await sequencer.install('test', { place, state, memory: false, deadline, clock: now, committedKeys: [] })
+  // The journal knows the key, and will say so; until then Redis must not contradict itself.
+  const { answers } = await sequencer.decide({
+    wallets: [{ place, epochMin: 0, epoch: 0, acked: 0, known: 0 }],
+    commands: [
+      command({ kind: 'touch' }),
+      command({ kind: 'hold', key: 'h', hold: 'h', amount: 10, ttlMs: 60_000 }),
+    ].map((one) => ({ wallet: 0, command: one, deadline, memory: false })),
+  })
+  expect(answers.at(-1)).toEqual({ type: 'accepted', seq: 3 })
+  const [hot] = await sequencer.inspect([place])
+  expect(hot?.core).toMatchObject({ available: 0, reserved: 10, open: 1 })
+  expect([...(hot?.holds.keys() ?? [])]).toEqual(['h'])
+})

@@ -276,8 +276,8 @@ export class LiveFeed {
     const { expiringMs } = this.#settings
     const now = performance.now()
     if (expiringMs === 0 || now < this.#expiringAt) return
-    this.#expiringAt = now + Math.max(EXPIRING_MIN_MS, expiringMs / EXPIRING_SHARE)
-    await this.#feed.noteExpiring(expiringMs)
+    const more = await this.#feed.noteExpiring(expiringMs)
+    if (!more) this.#expiringAt = now + Math.max(EXPIRING_MIN_MS, expiringMs / EXPIRING_SHARE)
   }
 
   async #prune(): Promise<void> {

@@ -1,6 +1,6 @@
-import { type BackgroundAudit, Holdfast } from 'holdfast'
+import { type AuditReport, type BackgroundAudit, Holdfast } from 'holdfast'
 import { ApiKeys, Gate } from '../access/index.js'
-import { FindingsNews, FindingsWebhook } from '../audit/index.js'
+import { FindingsNews, FindingsWebhook, RequestedAudits } from '../audit/index.js'
 import { EventHub, type EventSettings } from '../events/index.js'
 import type { ServerTelemetry } from '../metrics/index.js'
 import { type DispatcherSettings, WebhookDispatcher, Webhooks } from '../webhooks/index.js'
@@ -13,6 +13,7 @@ export interface Backend {
   gate: Gate
   events: EventHub
   webhooks: Webhooks
+  audits: RequestedAudits
   /** Answers what is under way. The connections belong to others. */
   close(): Promise<void>
 }
@@ -41,12 +42,18 @@ export async function openBackend({ redis, postgres }: Connections, settings: Ba
   const webhook = webhookOf(settings)
   const news = new FindingsNews()
   let events: EventHub | undefined
-  const audit = auditOf(settings, (report) => {
+  const tell = (report: AuditReport): void => {
     webhook?.push(report)
     events?.noteFindings(report.findings.filter((finding) => news.isNews(finding)))
-  })
+  }
   // The schema was seen to when the connections were made.
-  const holdfast = await Holdfast.connect({ redis, postgres, migrate: false, telemetry, audit })
+  const holdfast = await Holdfast.connect({
+    redis,
+    postgres,
+    migrate: false,
+    telemetry,
+    audit: auditOf(settings, tell),
+  })
   try {
     const keys = await ApiKeys.of(postgres)
     const gate = new Gate(keys, { telemetry, rateMax, concurrentMax })
@@ -63,7 +70,8 @@ export async function openBackend({ redis, postgres }: Connections, settings: Ba
       await hub.close()
       await gate.close()
     }
-    return { holdfast, keys, gate, events: hub, webhooks, close }
+    const audits = new RequestedAudits(holdfast, settings.auditRepair, tell)
+    return { holdfast, keys, gate, events: hub, webhooks, audits, close }
   } catch (error) {
     await holdfast.close()
     throw error

@@ -1,3 +1,4 @@
+import { auditRoutes } from './audit.js'
 import { batchRoutes } from './batch.js'
 import { eventRoutes } from './events.js'
 import { holdRoutes } from './holds.js'
@@ -13,7 +14,7 @@ import { webhookRoutes } from './webhooks.js'
 export type { ApiOptions } from './v1.js'
 
 /** Everything below `/v1`: behind the gate. */
-export const apiRoutes: Routes<ApiOptions> = async (app, { holdfast, gate, events, webhooks }) => {
+export const apiRoutes: Routes<ApiOptions> = async (app, { holdfast, gate, events, webhooks, audits }) => {
   app.addHook('onRequest', (request, reply, done) => {
     try {
       const later = letIn(gate, request, reply)
@@ -38,7 +39,8 @@ export const apiRoutes: Routes<ApiOptions> = async (app, { holdfast, gate, event
     tokenRoutes,
     eventRoutes,
     webhookRoutes,
+    auditRoutes,
   ]) {
-    await app.register(routes, { holdfast, gate, events, webhooks })
+    await app.register(routes, { holdfast, gate, events, webhooks, audits })
   }
 }

@@ -2,6 +2,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Durability, type ErrorCode, type Holdfast, HoldfastError, type Wallet } from 'holdfast'
 import { Type } from 'typebox'
 import { type Caller, type Gate, requireScope, requireWallet, type Scope } from '../access/index.js'
+import type { RequestedAudits } from '../audit/index.js'
 import type { EventHub } from '../events/index.js'
 import { departureOf } from '../http/departure.js'
 import { idempotencyKeyOf } from '../http/idempotency-key.js'
@@ -15,6 +16,7 @@ export interface ApiOptions {
   readonly gate: Gate
   readonly events: EventHub
   readonly webhooks: Webhooks
+  readonly audits: RequestedAudits
 }
 
 declare module 'fastify' {

@@ -1,4 +1,4 @@
-import { EVENT_NAMES } from 'holdfast'
+import { CAUSES, type Cause, EVENT_NAMES } from 'holdfast'
 import { Type } from 'typebox'
 import { Balance, Count, Id, Metadata, oneOf, orNull, pageOf, refTo, Time } from './parts.js'
 
@@ -176,6 +176,31 @@ export const Webhook = Type.Object(
   { $id: 'Webhook' },
 )
 
+export const FindingCounts = Type.Object({ found: Count, repaired: Count, unrepaired: Count }, { $id: 'FindingCounts' })
+
+const FindingValue = Type.Unsafe<string | number | null>({ type: ['string', 'number', 'null'] })
+export const Finding = Type.Object(
+  {
+    id: Count,
+    cause: oneOf(Object.keys(CAUSES) as Cause[]),
+    wallet: orNull({ ...Id, description: 'Null: there is no such wallet, or it is about none' }),
+    ref: Type.String({
+      description: 'What stands for the wallet where its id must not: in keys of Redis, and in logs',
+    }),
+    shard: Count,
+    field: Type.Optional(Type.String({ description: 'Which number it is about' })),
+    seq: Type.Optional(Type.Integer({ description: 'The entry it is about; for a hold the one that made it' })),
+    expected: FindingValue,
+    found: FindingValue,
+    action: oneOf(['repaired', 'reported', 'failed'], 'What the last audit that found it did about it'),
+    firstAt: Time,
+    lastAt: Time,
+    times: Count,
+  },
+  { $id: 'Finding' },
+)
+
+export const FindingPage = pageOf(refTo(Finding), Type.Integer())
 export const WalletPage = pageOf(refTo(Wallet), Id)
 export const HoldPage = pageOf(refTo(Hold), Type.Integer())
 export const EntryPage = pageOf(refTo(Entry), Type.Integer())
@@ -195,4 +220,6 @@ export const SHARED = [
   HoldExplanation,
   Transfer,
   Webhook,
+  FindingCounts,
+  Finding,
 ]

@@ -44,6 +44,8 @@ const ROUTES: [method: string, path: string, scope: Scope | null, body?: object]
   ['DELETE', '/v1/webhooks/{webhook}', 'admin'],
   ['GET', '/v1/webhooks/{webhook}/dead', 'admin'],
   ['POST', '/v1/webhooks/{webhook}/replay', 'admin', {}],
+  ['POST', '/v1/audit', 'admin', { shard: -1 }],
+  ['GET', '/v1/audit/findings', 'admin'],
   ['POST', '/v1/batch', null, { operations: [{ operation: 'debit', wallet: 'nobody', key: 'k', amount: 1 }] }],
   ['POST', '/v1/wallets/{id}/tokens', null, { scopes: ['read'] }],
 ]

@@ -165,6 +165,8 @@ describe('what the server answers', () => {
     await check('GET', `${webhook}/dead`)
     await check('POST', `${webhook}/replay`, {})
     await check('DELETE', webhook)
+    await check('POST', '/v1/audit', { shard: 0 })
+    await check('GET', '/v1/audit/findings')
     await check('GET', '/health/live')
     await check('GET', '/health/ready')
     await check('GET', '/health')

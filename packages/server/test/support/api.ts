@@ -32,6 +32,7 @@ export interface ApiSettings extends Partial<Pick<AppOptions, 'corsOrigins' | 'b
   keyRate?: number
   keyConcurrent?: number
   eventsExpiringMs?: number
+  auditRepair?: boolean
   streams?: BackendSettings['streams']
   deliveries?: BackendSettings['deliveries']
   webhookHosts?: readonly string[]
@@ -56,7 +57,14 @@ export class Api {
   ) {}
 
   static async start(settings: ApiSettings = {}): Promise<Api> {
-    const { keyRate = 1_000_000, keyConcurrent = 1_000_000, eventsExpiringMs = 0, streams, ...others } = settings
+    const {
+      keyRate = 1_000_000,
+      keyConcurrent = 1_000_000,
+      eventsExpiringMs = 0,
+      auditRepair = false,
+      streams,
+      ...others
+    } = settings
     const { webhookHosts = ['127.0.0.1'], deliveries } = settings
     const databaseUrl = settings.databaseUrl ?? (await freshDatabase())
     const redisUrl = settings.redisUrl ?? (await freshRedis())
@@ -75,7 +83,7 @@ export class Api {
       keyRate,
       keyConcurrent,
       auditIntervalMs: 0,
-      auditRepair: false,
+      auditRepair,
       eventsKeepMs: 604_800_000,
       eventsExpiringMs,
       ...(streams && { streams }),
@@ -86,6 +94,7 @@ export class Api {
     const readiness = new Readiness({}, { timeoutMs: 1_000, telemetry })
     const app = await createApp({ logger, metrics, readiness, version: '1.2.3', ...backend, ...others })
     const close = async () => {
+      readiness.stop()
       await app.close()
       await backend.close()
       await connections.close()

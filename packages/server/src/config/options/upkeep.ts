@@ -41,7 +41,7 @@ export const UPKEEP = {
   }),
   all: option({
     flag: 'all',
-    text: 'Which wallets: every one. Those whose last entry is older than ten minutes leave Redis again seconds later, unless they are used',
+    text: 'Which wallets: every one. They leave Redis again after ten minutes in which they are not used',
     commands: ['rebuild'],
     default: false,
     expected: 'no value',

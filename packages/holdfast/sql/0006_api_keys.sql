@@ -22,8 +22,3 @@ CREATE TABLE api_keys (
 );
 
 CREATE INDEX api_keys_by_tenant ON api_keys (tenant, created_at);
-
--- Lists of wallets go by the bytes of their ids, whatever the database's locale: an order that no update of the system changes, and one in
--- which everything with the same beginning lies together.
-DROP INDEX wallets_by_id;
-CREATE INDEX wallets_by_id ON wallets (tenant, id COLLATE "C");

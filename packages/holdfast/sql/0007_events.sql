@@ -17,9 +17,6 @@
 -- Nobody is to pay for what nobody reads: entries are noted until `feed_until`, and who reads moves that on. Of an append with the feed
 -- off, nothing is different: the settings are read in any case.
 
--- Until when appends note what they did; 0: nobody ever asked.
-ALTER TABLE settings ADD COLUMN feed_until bigint NOT NULL DEFAULT 0;
-
 -- What is committed and not in the feed yet. A row an append, not a row an entry: {wallet, first seq, last seq} of each of its runs.
 CREATE TABLE feed_inbox (
   -- Order within the inbox alone.
@@ -65,6 +62,17 @@ CREATE TABLE feed_expiring (
   PRIMARY KEY (wallet, hold, expires_at)
 );
 CREATE INDEX feed_expiring_by_time ON feed_expiring (expires_at);
+
+-- Wallets whose next expiry is near and that somebody has looked at: as of which entry, and when the next of their holds runs out that was
+-- not near yet. So a look costs what has changed since the last one, not how many holds are about to run out.
+CREATE TABLE feed_expiring_wallets (
+  wallet uuid PRIMARY KEY,
+  seq bigint NOT NULL,
+  -- 0: there is none.
+  next_at bigint NOT NULL,
+  looked_at bigint NOT NULL
+);
+CREATE INDEX feed_expiring_wallets_by_time ON feed_expiring_wallets (looked_at);
 
 -- 24 bits: so much of it fits into the id of an event.
 CREATE FUNCTION random_mark() RETURNS integer LANGUAGE sql VOLATILE AS $$ SELECT floor(random() * 16777216)::integer $$;
@@ -184,118 +192,3 @@ CREATE TABLE webhook_deliveries (
 );
 CREATE INDEX webhook_deliveries_waiting ON webhook_deliveries (webhook, lane, id) WHERE dead_at IS NULL;
 CREATE INDEX webhook_deliveries_dead ON webhook_deliveries (webhook, id) WHERE dead_at IS NOT NULL;
-
--- As it was, and at its end what it did is noted where somebody asks for events. That the settings are read first is what `start_feed`
--- rests on.
---
-CREATE OR REPLACE FUNCTION append(
-  run_wallet uuid[], run_number bigint[], run_hash bytea[], run_status text[],
-  entry_number bigint[], entry_hash bytea[], entry_text text[], skip_locked boolean,
-  OUT refused integer[], OUT present integer[], OUT begun bigint[]
-) LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
-DECLARE
-  runs integer := cardinality(run_wallet);
-  floor_epoch bigint;
-  stopped boolean;
-  feeding boolean;
-  left_out integer[];
-  moved integer[];
-  moved_after bigint[];
-  -- By run: the seq behind which its entries were appended, null for none. Null itself when every run was appended as a whole.
-  after_of bigint[];
-  whole boolean;
-  seen integer[];
-BEGIN
-  SELECT greatest(s.epoch_floor, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint * 1000000000),
-         s.stopped_at IS NOT NULL, s.feed_until > clock_ms()
-  INTO floor_epoch, stopped, feeding FROM settings s;
-  IF stopped THEN
-    PERFORM timeline_epoch();
-  END IF;
-  IF skip_locked THEN
-    WITH free AS (SELECT ref FROM wallets WHERE ref = ANY (run_wallet) ORDER BY ref FOR NO KEY UPDATE SKIP LOCKED)
-    SELECT array_agg(r.run) INTO left_out
-    FROM unnest(run_wallet) WITH ORDINALITY AS r(wallet, run) WHERE r.wallet NOT IN (SELECT ref FROM free);
-  END IF;
-  LOOP
-    BEGIN
-      WITH done AS (
-        UPDATE wallets w
-        SET seq = run_number[r.run][5], head = run_hash[r.run][2], at = run_number[r.run][6],
-            available = run_number[r.run][7], reserved = run_number[r.run][8],
-            credit_limit = coalesce(run_number[r.run][12], w.credit_limit),
-            status = coalesce(run_status[r.run]::wallet_status, w.status),
-            due = run_number[r.run][9], since = run_number[r.run][10], appended_after = w.seq
-        FROM (SELECT o.wallet, o.run::integer AS run FROM unnest(run_wallet) WITH ORDINALITY AS o(wallet, run)) AS r
-        WHERE w.ref = r.wallet AND w.epoch = run_number[r.run][1] AND w.epoch > floor_epoch
-          AND CASE
-            WHEN w.seq = run_number[r.run][2] THEN
-              w.head = run_hash[r.run][1] AND w.available = run_number[r.run][3] AND w.reserved = run_number[r.run][4]
-            WHEN w.seq > run_number[r.run][2] AND w.seq < run_number[r.run][5] THEN
-              w.head = entry_hash[run_number[r.run][13] - 1 + w.seq - run_number[r.run][2]]
-              AND w.available = entry_number[run_number[r.run][13] - 1 + w.seq - run_number[r.run][2]][7]
-              AND w.reserved = entry_number[run_number[r.run][13] - 1 + w.seq - run_number[r.run][2]][8]
-            ELSE false
-          END
-          AND (run_number[r.run][11] = 0 OR clock_ms() <= run_number[r.run][11])
-          AND (left_out IS NULL OR r.run <> ALL (left_out))
-        RETURNING r.run, w.appended_after
-      )
-      SELECT coalesce(array_agg(run), '{}'), array_agg(appended_after), coalesce(bool_and(appended_after = run_number[run][2]), true)
-      INTO moved, moved_after, whole FROM done;
-
-      after_of := NULL;
-      IF NOT whole OR cardinality(moved) < runs THEN
-        after_of := array_fill(NULL::bigint, ARRAY[runs]);
-        FOR n IN 1 .. cardinality(moved) LOOP
-          after_of[moved[n]] := moved_after[n];
-        END LOOP;
-      END IF;
-      INSERT INTO entries (
-        wallet, epoch, seq, at, amount, available_delta, reserved_delta, available, reserved,
-        hold_amount, hold_captured, hold_left, hold_expires_at, hold_refunded, of_seq, of_refunded,
-        hash, kind, key, hold, counter, params, metadata
-      )
-      SELECT run_wallet[entry_number[e][1]], run_number[entry_number[e][1]][1], entry_number[e][2], entry_number[e][3],
-             entry_number[e][4], entry_number[e][5], entry_number[e][6], entry_number[e][7], entry_number[e][8],
-             entry_number[e][9], entry_number[e][10], entry_number[e][11], entry_number[e][12], entry_number[e][13],
-             entry_number[e][14], entry_number[e][15],
-             entry_hash[e], entry_text[e][1]::entry_kind, entry_text[e][2], entry_text[e][3], entry_text[e][4], entry_text[e][5],
-             entry_text[e][6]
-      FROM generate_series(1, cardinality(entry_hash)) AS e
-      WHERE after_of IS NULL OR entry_number[e][2] > after_of[entry_number[e][1]];
-      EXIT;
-    EXCEPTION WHEN unique_violation THEN
-      SELECT array_agg(DISTINCT e.run) INTO seen
-      FROM (
-        SELECT entry_number[o.n][1]::integer AS run, entry_text[o.n][2] AS key, count(*) AS times
-        FROM unnest(entry_hash) WITH ORDINALITY AS o(hash, n)
-        WHERE after_of IS NULL OR entry_number[o.n][2] > after_of[entry_number[o.n][1]]
-        GROUP BY 1, 2
-      ) AS e
-      WHERE e.times > 1 OR EXISTS (SELECT FROM entries x WHERE x.wallet = run_wallet[e.run] AND x.key = e.key);
-      IF seen IS NULL THEN
-        RAISE;
-      END IF;
-      left_out := left_out || seen;
-    END;
-  END LOOP;
-  IF feeding AND cardinality(moved) > 0 THEN
-    INSERT INTO feed_inbox (wallets, firsts, lasts)
-    SELECT array_agg(run_wallet[m.run]), array_agg(m.after + 1), array_agg(run_number[m.run][5])
-    FROM unnest(moved, moved_after) AS m(run, after);
-  END IF;
-  IF cardinality(moved) < runs THEN
-    SELECT array_agg(r.run) FILTER (WHERE NOT r.present), array_agg(r.run) FILTER (WHERE r.present) INTO refused, present
-    FROM (
-      SELECT run, EXISTS (
-        SELECT FROM entries e WHERE e.wallet = run_wallet[run] AND e.seq = run_number[run][5] AND e.hash = run_hash[run][2]
-      ) AS present
-      FROM generate_subscripts(run_wallet, 1) AS run WHERE after_of[run] IS NULL
-    ) AS r;
-  END IF;
-  IF NOT whole THEN
-    SELECT array_agg(ARRAY[run, after_of[run]]) INTO begun
-    FROM generate_subscripts(run_wallet, 1) AS run WHERE after_of[run] > run_number[run][2];
-  END IF;
-END $$;
