@@ -13,8 +13,8 @@
 
 local function change_once(client, memory, change)
   local remembered = redis.pcall('GET', memory)
-  if type(remembered) == 'table' then
-    return 'memory'
+  if is_error(remembered) then
+    return is_wrong_type(remembered) and 'memory' or 'failed'
   end
   if remembered then
     local after, why = recall(remembered, change)

@@ -6,10 +6,11 @@
 -- Returns 'created', 'there', or what is in the way: 'type' 'ghost'
 -- @keys 1
 -- @resend safe
+-- @include stripe402/damage
 
 local held = redis.pcall('HGETALL', KEYS[1])
-if held.err then
-  return 'type'
+if is_error(held) then
+  return is_wrong_type(held) and 'type' or held
 end
 local in_the_way = false
 for i = 1, #held, 2 do

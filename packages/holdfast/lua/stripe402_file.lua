@@ -6,22 +6,23 @@
 --         way }: 'transaction' 'index'
 -- @keys 2
 -- @resend safe
+-- @include stripe402/damage
 
 local stored = redis.pcall('GET', KEYS[1])
-if type(stored) == 'table' then
-  return { 'transaction' }
+if is_error(stored) then
+  return is_wrong_type(stored) and { 'transaction' } or stored
 end
 if stored and stored ~= ARGV[2] then
   local score = redis.pcall('ZSCORE', KEYS[2], ARGV[1])
-  if type(score) == 'table' then
-    return { 'index' }
+  if is_error(score) then
+    return is_wrong_type(score) and { 'index' } or score
   end
   return { 'other', stored, score or '' }
 end
 -- The first write is the one that can fail. What is indexed already stays where it is.
 local indexed = redis.pcall('ZADD', KEYS[2], 'NX', ARGV[3], ARGV[1])
-if type(indexed) == 'table' then
-  return { 'index' }
+if is_error(indexed) then
+  return is_wrong_type(indexed) and { 'index' } or indexed
 end
 if not stored then
   redis.call('SET', KEYS[1], ARGV[2])

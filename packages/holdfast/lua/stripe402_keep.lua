@@ -5,10 +5,11 @@
 -- Returns the transaction that is there now, empty: none; or nil: the key is no string
 -- @keys 1
 -- @resend safe
+-- @include stripe402/damage
 
 local stored = redis.pcall('GET', KEYS[1])
-if type(stored) == 'table' then
-  return false
+if is_error(stored) then
+  return not is_wrong_type(stored) and stored
 end
 if not stored and ARGV[1] ~= '' then
   redis.call('SET', KEYS[1], ARGV[1])

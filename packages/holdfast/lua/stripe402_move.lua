@@ -9,8 +9,8 @@
 -- @include stripe402/move
 
 local stored = redis.pcall('GET', KEYS[3])
-if type(stored) == 'table' then
-  return { 'transaction' }
+if is_error(stored) then
+  return is_wrong_type(stored) and { 'transaction' } or stored
 end
 local status, written = decide_move(KEYS[1], KEYS[2], ARGV[1], ARGV[2])
 if status == 'again' then
@@ -25,8 +25,8 @@ if status ~= 'moved' then
 end
 -- The first write is the one that can fail.
 local indexed = redis.pcall('ZADD', KEYS[4], ARGV[4], ARGV[1])
-if type(indexed) == 'table' then
-  return { 'index' }
+if is_error(indexed) then
+  return is_wrong_type(indexed) and { 'index' } or indexed
 end
 redis.call('SET', KEYS[3], ARGV[3])
 write_move(KEYS[1], KEYS[2], ARGV[1], ARGV[2], written, ARGV[5])

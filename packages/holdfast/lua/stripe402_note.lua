@@ -5,9 +5,10 @@
 -- Returns what is noted now, or nil: the key is no hash
 -- @keys 1
 -- @resend safe
+-- @include stripe402/damage
 
 local noted = redis.pcall('HSETNX', KEYS[1], ARGV[1], ARGV[2])
-if type(noted) == 'table' then
-  return false
+if is_error(noted) then
+  return not is_wrong_type(noted) and noted
 end
 return redis.call('HGET', KEYS[1], ARGV[1])

@@ -7,6 +7,7 @@
 -- @keys 1
 -- @resend safe
 -- @readonly
+-- @include stripe402/damage
 
 -- Lua's own comparison goes by the server's language, and a sorted set by bytes.
 local function is_before(one, other)
@@ -36,8 +37,8 @@ local function rank_of(score, id, inclusive)
 end
 
 local size = redis.pcall('ZCARD', KEYS[1])
-if type(size) == 'table' then
-  return false
+if is_error(size) then
+  return not is_wrong_type(size) and size
 end
 local limit = tonumber(ARGV[2])
 if ARGV[1] == 'oldest' then

@@ -6,6 +6,10 @@
 -- @keys 1
 -- @resend safe
 -- @readonly
+-- @include stripe402/damage
 
 local pending = redis.pcall('HGETALL', KEYS[1])
-return not pending.err and pending
+if is_error(pending) and is_wrong_type(pending) then
+  return false
+end
+return pending

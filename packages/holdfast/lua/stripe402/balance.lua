@@ -1,6 +1,8 @@
 -- A client's balance is a field of its hash, written in digits. What else may stand there was not written by stripe402 as it should
 -- be, and is reported: a guess at what was meant would be somebody's money.
 
+-- @include stripe402/damage
+
 -- 2^53 - 1: up to here Lua, JavaScript and the digits agree.
 local BALANCE_MAX = 9007199254740991
 -- Locals, and one format a change: a third of the time of this script went into looking names up and printing the same number again.
@@ -11,7 +13,10 @@ local function read_balance(client)
   local held = redis.pcall('HMGET', client, 'clientId', 'balance')
   local id, written = held[1], held[2]
   if not id or id == '' then
-    return nil, held.err and 'type' or 'unknown'
+    if held.err then
+      return nil, is_wrong_type(held) and 'type' or 'failed'
+    end
+    return nil, 'unknown'
   end
   local balance = written and tonumber(written)
   -- Asked this way round, no comparison is true of a NaN. Digits that do not come out the same were no plain integer. Only %.0f prints

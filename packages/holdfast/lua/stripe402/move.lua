@@ -5,8 +5,8 @@
 -- it is refused. Writes nothing.
 local function decide_move(client, moves, id, change)
   local remembered = redis.pcall('HGET', moves, id)
-  if type(remembered) == 'table' then
-    return 'memory'
+  if is_error(remembered) then
+    return is_wrong_type(remembered) and 'memory' or 'failed'
   end
   if remembered then
     local after, why = recall(remembered, change)

@@ -64,7 +64,7 @@ export class BorrowedRedis implements ScriptRunner {
 
   /** Keys like this, in portions, of every master. One that comes or goes meanwhile may be told or not; one may be told twice. */
   async *scan(pattern: string, portion: number): AsyncGenerator<string[]> {
-    for (const node of this.#masters()) {
+    for (const node of await this.#masters()) {
       for (let cursor = '0', first = true; first || cursor !== '0'; first = false) {
         const reply = await this.#ask(node, 'scan', [cursor, 'MATCH', pattern, 'COUNT', portion])
         const [next, keys] = reply as [string, string[]]
@@ -85,8 +85,10 @@ export class BorrowedRedis implements ScriptRunner {
     }
   }
 
-  #masters(): readonly BorrowedClient[] {
+  async #masters(): Promise<readonly BorrowedClient[]> {
     if (!this.isCluster) return [this.#client]
+    // Answered when the Cluster is known.
+    await this.#ask(this.#client, 'ping', [])
     const masters = (this.#client as unknown as { nodes(role: string): BorrowedClient[] }).nodes('master')
     if (masters.length === 0) throw new RedisUnavailable('not_executed', 'the Cluster has no master that is connected')
     return masters

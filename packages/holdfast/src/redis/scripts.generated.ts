@@ -91,19 +91,28 @@ return math.max(1, redis.call('PTTL', KEYS[1]))
 
 export const stripe402Change: Script = {
   name: 'stripe402_change',
-  sha1: '46800a172030f2ca8a7eb576f1b43412db4116a9',
+  sha1: '61ccc0a321e3cd9c3901dacebcd0576560c486ec',
   keys: { min: 1, variable: true },
   resend: 'never',
   batchMax: 64,
   batchArg: 1,
   readonly: false,
-  source: `local BALANCE_MAX = 9007199254740991
+  source: `local function is_error(reply)
+return type(reply) == 'table' and reply.err ~= nil
+end
+local function is_wrong_type(reply)
+return string.find(reply.err, 'WRONGTYPE', 1, true) ~= nil
+end
+local BALANCE_MAX = 9007199254740991
 local tonumber, byte, format = tonumber, string.byte, string.format
 local function read_balance(client)
 local held = redis.pcall('HMGET', client, 'clientId', 'balance')
 local id, written = held[1], held[2]
 if not id or id == '' then
-return nil, held.err and 'type' or 'unknown'
+if held.err then
+return nil, is_wrong_type(held) and 'type' or 'failed'
+end
+return nil, 'unknown'
 end
 local balance = written and tonumber(written)
 if balance and balance <= BALANCE_MAX and balance >= -BALANCE_MAX and format('%.0f', balance) == written and written ~= '-0' then
@@ -158,19 +167,28 @@ return table.concat(answers, ' ')
 
 export const stripe402ChangeOnce: Script = {
   name: 'stripe402_change_once',
-  sha1: '90d01d781196bd138e37c78c595b206e48e70828',
+  sha1: '3bf8b7ef69d8286dfaf19214cfe28f2ec896024a',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
   batchArg: 1,
   readonly: false,
-  source: `local BALANCE_MAX = 9007199254740991
+  source: `local function is_error(reply)
+return type(reply) == 'table' and reply.err ~= nil
+end
+local function is_wrong_type(reply)
+return string.find(reply.err, 'WRONGTYPE', 1, true) ~= nil
+end
+local BALANCE_MAX = 9007199254740991
 local tonumber, byte, format = tonumber, string.byte, string.format
 local function read_balance(client)
 local held = redis.pcall('HMGET', client, 'clientId', 'balance')
 local id, written = held[1], held[2]
 if not id or id == '' then
-return nil, held.err and 'type' or 'unknown'
+if held.err then
+return nil, is_wrong_type(held) and 'type' or 'failed'
+end
+return nil, 'unknown'
 end
 local balance = written and tonumber(written)
 if balance and balance <= BALANCE_MAX and balance >= -BALANCE_MAX and format('%.0f', balance) == written and written ~= '-0' then
@@ -206,8 +224,8 @@ return after
 end
 local function change_once(client, memory, change)
 local remembered = redis.pcall('GET', memory)
-if type(remembered) == 'table' then
-return 'memory'
+if is_error(remembered) then
+return is_wrong_type(remembered) and 'memory' or 'failed'
 end
 if remembered then
 local after, why = recall(remembered, change)
@@ -234,15 +252,21 @@ return table.concat(answers, ' ')
 
 export const stripe402Create: Script = {
   name: 'stripe402_create',
-  sha1: '67529efecdb6d7b3373e0a6a876adb99f9483791',
+  sha1: 'a301464ccc096420cccd695e9f240ce2decaa9c0',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
   batchArg: 1,
   readonly: false,
-  source: `local held = redis.pcall('HGETALL', KEYS[1])
-if held.err then
-return 'type'
+  source: `local function is_error(reply)
+return type(reply) == 'table' and reply.err ~= nil
+end
+local function is_wrong_type(reply)
+return string.find(reply.err, 'WRONGTYPE', 1, true) ~= nil
+end
+local held = redis.pcall('HGETALL', KEYS[1])
+if is_error(held) then
+return is_wrong_type(held) and 'type' or held
 end
 local in_the_way = false
 for i = 1, #held, 2 do
@@ -279,26 +303,32 @@ return redis.call('DEL', KEYS[1])
 
 export const stripe402File: Script = {
   name: 'stripe402_file',
-  sha1: '70a39ece32a6fdbb12b6790ff1813f0be95fbba4',
+  sha1: '510c770103f4fc3a67c8b243fa553cd5e6392168',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
   batchArg: 1,
   readonly: false,
-  source: `local stored = redis.pcall('GET', KEYS[1])
-if type(stored) == 'table' then
-return { 'transaction' }
+  source: `local function is_error(reply)
+return type(reply) == 'table' and reply.err ~= nil
+end
+local function is_wrong_type(reply)
+return string.find(reply.err, 'WRONGTYPE', 1, true) ~= nil
+end
+local stored = redis.pcall('GET', KEYS[1])
+if is_error(stored) then
+return is_wrong_type(stored) and { 'transaction' } or stored
 end
 if stored and stored ~= ARGV[2] then
 local score = redis.pcall('ZSCORE', KEYS[2], ARGV[1])
-if type(score) == 'table' then
-return { 'index' }
+if is_error(score) then
+return is_wrong_type(score) and { 'index' } or score
 end
 return { 'other', stored, score or '' }
 end
 local indexed = redis.pcall('ZADD', KEYS[2], 'NX', ARGV[3], ARGV[1])
-if type(indexed) == 'table' then
-return { 'index' }
+if is_error(indexed) then
+return is_wrong_type(indexed) and { 'index' } or indexed
 end
 if not stored then
 redis.call('SET', KEYS[1], ARGV[2])
@@ -309,15 +339,21 @@ return { 'filed' }
 
 export const stripe402Keep: Script = {
   name: 'stripe402_keep',
-  sha1: '9f874d5a2f71892f141a3860a5df9b7578d81025',
+  sha1: '564d83375f7a73aafde3cac48495f597d3139285',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
   batchArg: 1,
   readonly: false,
-  source: `local stored = redis.pcall('GET', KEYS[1])
-if type(stored) == 'table' then
-return false
+  source: `local function is_error(reply)
+return type(reply) == 'table' and reply.err ~= nil
+end
+local function is_wrong_type(reply)
+return string.find(reply.err, 'WRONGTYPE', 1, true) ~= nil
+end
+local stored = redis.pcall('GET', KEYS[1])
+if is_error(stored) then
+return not is_wrong_type(stored) and stored
 end
 if not stored and ARGV[1] ~= '' then
 redis.call('SET', KEYS[1], ARGV[1])
@@ -328,19 +364,28 @@ return stored or ARGV[1]
 
 export const stripe402Move: Script = {
   name: 'stripe402_move',
-  sha1: 'a38924f82a77dc55c906e73762fd4656417a3865',
+  sha1: '2d46339948700391ef288cf33d640d0740b2e681',
   keys: { min: 4, variable: false },
   resend: 'safe',
   batchMax: null,
   batchArg: 1,
   readonly: false,
-  source: `local BALANCE_MAX = 9007199254740991
+  source: `local function is_error(reply)
+return type(reply) == 'table' and reply.err ~= nil
+end
+local function is_wrong_type(reply)
+return string.find(reply.err, 'WRONGTYPE', 1, true) ~= nil
+end
+local BALANCE_MAX = 9007199254740991
 local tonumber, byte, format = tonumber, string.byte, string.format
 local function read_balance(client)
 local held = redis.pcall('HMGET', client, 'clientId', 'balance')
 local id, written = held[1], held[2]
 if not id or id == '' then
-return nil, held.err and 'type' or 'unknown'
+if held.err then
+return nil, is_wrong_type(held) and 'type' or 'failed'
+end
+return nil, 'unknown'
 end
 local balance = written and tonumber(written)
 if balance and balance <= BALANCE_MAX and balance >= -BALANCE_MAX and format('%.0f', balance) == written and written ~= '-0' then
@@ -376,8 +421,8 @@ return after
 end
 local function decide_move(client, moves, id, change)
 local remembered = redis.pcall('HGET', moves, id)
-if type(remembered) == 'table' then
-return 'memory'
+if is_error(remembered) then
+return is_wrong_type(remembered) and 'memory' or 'failed'
 end
 if remembered then
 local after, why = recall(remembered, change)
@@ -402,8 +447,8 @@ local balance, missing = read_balance(client)
 return missing or format('%.0f', balance)
 end
 local stored = redis.pcall('GET', KEYS[3])
-if type(stored) == 'table' then
-return { 'transaction' }
+if is_error(stored) then
+return is_wrong_type(stored) and { 'transaction' } or stored
 end
 local status, written = decide_move(KEYS[1], KEYS[2], ARGV[1], ARGV[2])
 if status == 'again' then
@@ -416,8 +461,8 @@ if status ~= 'moved' then
 return { status }
 end
 local indexed = redis.pcall('ZADD', KEYS[4], ARGV[4], ARGV[1])
-if type(indexed) == 'table' then
-return { 'index' }
+if is_error(indexed) then
+return is_wrong_type(indexed) and { 'index' } or indexed
 end
 redis.call('SET', KEYS[3], ARGV[3])
 write_move(KEYS[1], KEYS[2], ARGV[1], ARGV[2], written, ARGV[5])
@@ -427,19 +472,28 @@ return { status, written }
 
 export const stripe402MoveApart: Script = {
   name: 'stripe402_move_apart',
-  sha1: '08a3810d6abe53aedcafc7d4919d293a9cb2b448',
+  sha1: '902a5dba9d00bb824e1260a6d04fc617ac66f052',
   keys: { min: 3, variable: false },
   resend: 'safe',
   batchMax: null,
   batchArg: 1,
   readonly: false,
-  source: `local BALANCE_MAX = 9007199254740991
+  source: `local function is_error(reply)
+return type(reply) == 'table' and reply.err ~= nil
+end
+local function is_wrong_type(reply)
+return string.find(reply.err, 'WRONGTYPE', 1, true) ~= nil
+end
+local BALANCE_MAX = 9007199254740991
 local tonumber, byte, format = tonumber, string.byte, string.format
 local function read_balance(client)
 local held = redis.pcall('HMGET', client, 'clientId', 'balance')
 local id, written = held[1], held[2]
 if not id or id == '' then
-return nil, held.err and 'type' or 'unknown'
+if held.err then
+return nil, is_wrong_type(held) and 'type' or 'failed'
+end
+return nil, 'unknown'
 end
 local balance = written and tonumber(written)
 if balance and balance <= BALANCE_MAX and balance >= -BALANCE_MAX and format('%.0f', balance) == written and written ~= '-0' then
@@ -475,8 +529,8 @@ return after
 end
 local function decide_move(client, moves, id, change)
 local remembered = redis.pcall('HGET', moves, id)
-if type(remembered) == 'table' then
-return 'memory'
+if is_error(remembered) then
+return is_wrong_type(remembered) and 'memory' or 'failed'
 end
 if remembered then
 local after, why = recall(remembered, change)
@@ -501,8 +555,8 @@ local balance, missing = read_balance(client)
 return missing or format('%.0f', balance)
 end
 local pending = redis.pcall('HGET', KEYS[3], ARGV[1])
-if type(pending) == 'table' then
-return { 'pending' }
+if is_error(pending) then
+return is_wrong_type(pending) and { 'pending' } or pending
 end
 local status, written = decide_move(KEYS[1], KEYS[2], ARGV[1], ARGV[2])
 if status == 'again' then
@@ -514,6 +568,9 @@ end
 if status ~= 'moved' then
 return { status }
 end
+if pending then
+return { 'busy', '', pending }
+end
 redis.call('HSET', KEYS[3], ARGV[1], ARGV[3])
 write_move(KEYS[1], KEYS[2], ARGV[1], ARGV[2], written, ARGV[4])
 return { status, written, ARGV[3] }
@@ -522,15 +579,21 @@ return { status, written, ARGV[3] }
 
 export const stripe402Note: Script = {
   name: 'stripe402_note',
-  sha1: '9a749c7c3da44f2845ba00749c7617ec746e021d',
+  sha1: 'f8f059c6f9138dbdf2e59e89c3217f865508d172',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
   batchArg: 1,
   readonly: false,
-  source: `local noted = redis.pcall('HSETNX', KEYS[1], ARGV[1], ARGV[2])
-if type(noted) == 'table' then
-return false
+  source: `local function is_error(reply)
+return type(reply) == 'table' and reply.err ~= nil
+end
+local function is_wrong_type(reply)
+return string.find(reply.err, 'WRONGTYPE', 1, true) ~= nil
+end
+local noted = redis.pcall('HSETNX', KEYS[1], ARGV[1], ARGV[2])
+if is_error(noted) then
+return not is_wrong_type(noted) and noted
 end
 return redis.call('HGET', KEYS[1], ARGV[1])
 `,
@@ -556,13 +619,19 @@ return redis.call('HRANDFIELD', KEYS[1], 1, 'WITHVALUES')
 
 export const stripe402Page: Script = {
   name: 'stripe402_page',
-  sha1: '5b688f98cca464ada0672cd893904a2bc4498afa',
+  sha1: '81c82d4ffed6a09a5bf32bf0b553e95ad71d7126',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
   batchArg: 1,
   readonly: true,
-  source: `local function is_before(one, other)
+  source: `local function is_error(reply)
+return type(reply) == 'table' and reply.err ~= nil
+end
+local function is_wrong_type(reply)
+return string.find(reply.err, 'WRONGTYPE', 1, true) ~= nil
+end
+local function is_before(one, other)
 for i = 1, math.min(#one, #other) do
 local a, b = string.byte(one, i), string.byte(other, i)
 if a ~= b then
@@ -586,8 +655,8 @@ end
 return low
 end
 local size = redis.pcall('ZCARD', KEYS[1])
-if type(size) == 'table' then
-return false
+if is_error(size) then
+return not is_wrong_type(size) and size
 end
 local limit = tonumber(ARGV[2])
 if ARGV[1] == 'oldest' then
@@ -601,14 +670,23 @@ return redis.call('ZREVRANGE', KEYS[1], newer, newer + limit - 1, 'WITHSCORES')
 
 export const stripe402Pending: Script = {
   name: 'stripe402_pending',
-  sha1: '6362c77d8f260bb01eff23e93e129dcbc3d90fef',
+  sha1: 'd012a65c187f0e69896baa06194af6bfccca4e2f',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
   batchArg: 1,
   readonly: true,
-  source: `local pending = redis.pcall('HGETALL', KEYS[1])
-return not pending.err and pending
+  source: `local function is_error(reply)
+return type(reply) == 'table' and reply.err ~= nil
+end
+local function is_wrong_type(reply)
+return string.find(reply.err, 'WRONGTYPE', 1, true) ~= nil
+end
+local pending = redis.pcall('HGETALL', KEYS[1])
+if is_error(pending) and is_wrong_type(pending) then
+return false
+end
+return pending
 `,
 }
 

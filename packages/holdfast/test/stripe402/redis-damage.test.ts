@@ -28,9 +28,12 @@ const BAD_BALANCES = [
   '',
 ]
 
+/** Under a prefix of its own: others walk over all that a store has, and shall not meet what is damaged here. */
+const ownCluster = async () => new Cluster(await sharedCluster(), { keyPrefix: `${newId()}:` })
+
 const KINDS: Record<string, () => Promise<Redis | Cluster>> = {
   'a single server': async () => new Redis(await freshRedis()),
-  'a Cluster': async () => new Cluster(await sharedCluster()),
+  'a Cluster': () => ownCluster(),
 }
 
 describe.each(Object.entries(KINDS))('on %s', (_, connect) => {
@@ -241,9 +244,21 @@ describe.each(Object.entries(KINDS))('on %s', (_, connect) => {
     expect(await store.listTransactions(one.clientId)).toEqual({ transactions: [one], next: null })
   })
 
+  it('and when it is moved', async () => {
+    const clientId = await write({})
+    const one = transactionOf(clientId, 'topup', 5)
+    await redis.set(`stripe402:txn:${clientId}:${one.id}`, JSON.stringify(one))
+    expect(await store.move(one)).toBe(49_500)
+    expect(await store.listTransactions(clientId)).toEqual({ transactions: [one], next: null })
+  })
+
   it.each([
     ['the transaction', (clientId: string, id: string) => redis.hset(`stripe402:txn:${clientId}:${id}`, 'a', 'b')],
-    ['what moves remember', (clientId: string) => redis.set(`hf:stripe402:{${keyOf(clientId)}}:moves:v1`, 'x')],
+    [
+      'what moves remember',
+      (clientId: string) =>
+        redis.set(`hf:stripe402:{${redis.options.keyPrefix ?? ''}${keyOf(clientId)}}:moves:v1`, 'x'),
+    ],
   ])('a move whose key of %s holds something else changes nothing', async (_name, damage) => {
     const clientId = await write({})
     const moved = transactionOf(clientId, 'deduction', 100)
@@ -255,7 +270,7 @@ describe.each(Object.entries(KINDS))('on %s', (_, connect) => {
 
   it('what remembers a key and holds something else is reported, and nothing changes', async () => {
     const clientId = await write({})
-    await redis.set(`hf:stripe402:{${keyOf(clientId)}}:once:v1:k`, 'something else')
+    await redis.set(`hf:stripe402:{${redis.options.keyPrefix ?? ''}${keyOf(clientId)}}:once:v1:k`, 'something else')
     await expect(store.deductBalance(clientId, 1, { key: 'k' })).rejects.toMatchObject({ code: 'client_damaged' })
     expect((await store.getClient(clientId))?.balance).toBe(49_500)
   })
@@ -286,6 +301,44 @@ it('an index of another type: a move on a single server changes nothing', async 
   })
   expect(await store.getClient(record.clientId)).toEqual(record)
   expect(await redis.keys(`*${record.clientId}*`)).toHaveLength(2)
+  redis.disconnect()
+})
+
+it('pruning goes on past a client that is damaged, and tells of it', async () => {
+  const redis = new Redis(await freshRedis())
+  const store = new RedisStore(redis)
+  const createdAt = new Date('2001-01-01T00:00:00.000Z')
+  const clients = Array.from({ length: 20 }, newClientId)
+  for (const clientId of clients) await store.recordTransaction(transactionOf(clientId, 'topup', 1, { createdAt }))
+  const damaged = newClientId()
+  await redis.set(`stripe402:txns:${damaged}`, 'not a sorted set')
+  await expect(store.pruneTransactions({ olderThan: new Date() })).rejects.toMatchObject({
+    code: 'client_damaged',
+    client: `${damaged.slice(0, 8)}…`,
+    removed: 20,
+  })
+  expect(await redis.keys('*')).toEqual([`stripe402:txns:${damaged}`])
+  redis.disconnect()
+})
+
+it('on a Cluster, a transaction that can not be filed does not hide the others', async () => {
+  const redis = await ownCluster()
+  const store = new RedisStore(redis)
+  const { clientId } = clientOf()
+  await store.createClient(clientOf({ clientId, balance: 1_000 }))
+  const [sound, stuck] = [transactionOf(clientId, 'topup', 1), transactionOf(clientId, 'topup', 2)]
+  await store.move(sound)
+  const pending = `hf:stripe402:{${redis.options.keyPrefix}stripe402:client:${clientId}}:pending:v1`
+  await redis.hset(pending, stuck.id, `${Date.now()}+${JSON.stringify(stuck)}`)
+  await redis.hset(`stripe402:txn:${clientId}:${stuck.id}`, 'not', 'a string')
+  await expect(store.listTransactions(clientId)).rejects.toMatchObject({ code: 'client_damaged' })
+  const reported: Error[] = []
+  const { transactions } = await store.listTransactions(clientId, { onDamaged: (error) => reported.push(error) })
+  expect(transactions).toEqual([sound])
+  expect(reported).toHaveLength(1)
+  expect(await store.getTransaction(clientId, newId())).toBeNull()
+  // And it is not forgotten.
+  expect(await redis.hlen(pending)).toBe(1)
   redis.disconnect()
 })
 

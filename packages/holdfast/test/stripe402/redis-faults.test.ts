@@ -1,4 +1,5 @@
 /** Lost replies, servers that forget their scripts, and a Redis that is away: on clients with the settings that ioredis has by itself. */
+import { startRedis } from '@holdfast/services'
 import { RedisStore } from 'holdfast/stripe402'
 import { Cluster, Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -112,6 +113,37 @@ describe.each(['single', 'cluster'] as const)('on %s', (kind) => {
   it('the store leaves the client to its owner', async () => {
     expect(redis.status).toBe('ready')
     expect(redis.listenerCount('error')).toBe(1)
+  })
+})
+
+describe('a server that refuses to write', () => {
+  it.each([
+    ['because its memory is full', (owner: Redis) => owner.config('SET', 'maxmemory', '1'), 'OOM'],
+    ['because it is a replica', (owner: Redis) => owner.replicaof('127.0.0.1', 1), 'READONLY'],
+  ])('%s is no damage, and nothing has changed', async (_, refuse, reason) => {
+    const server = await startRedis({ source: 'installed' })
+    const redis = new Redis(server.url)
+    const store = new RedisStore(redis)
+    const record = clientOf({ balance: 1_000 })
+    await store.createClient(record)
+    await refuse(redis)
+    for (const call of [
+      () => store.deductBalance(record.clientId, 1),
+      () => store.addBalance(record.clientId, 1, { key: 'k' }),
+      () => store.createClient(clientOf()),
+      () => store.move(transactionOf(record.clientId, 'topup', 1)),
+      () => store.recordTransaction(transactionOf(record.clientId, 'topup', 1)),
+    ]) {
+      await expect(call()).rejects.toMatchObject({
+        code: 'unavailable',
+        outcome: 'not_executed',
+        message: expect.stringContaining(reason),
+      })
+    }
+    expect(await store.getClient(record.clientId)).toEqual(record)
+    expect(await redis.dbsize()).toBe(1)
+    redis.disconnect()
+    await server.stop()
   })
 })
 

@@ -8,9 +8,12 @@ import { stripe402Change, stripe402Prune } from '../../src/redis/scripts.generat
 import { clientOf, newId, transactionOf } from '../../src/stripe402/conformance/subject.js'
 import { dyingAfter, stuttering } from './support/clients.js'
 
+/** Under a prefix of its own: pruning is for all clients of a store, and others have theirs on this Cluster too. */
+const ownCluster = async () => new Cluster(await sharedCluster(), { keyPrefix: `${newId()}:` })
+
 const KINDS: Record<string, () => Promise<Redis | Cluster>> = {
   'a single server': async () => new Redis(await freshRedis()),
-  'a Cluster': async () => new Cluster(await sharedCluster()),
+  'a Cluster': () => ownCluster(),
 }
 /** More than any of them needs. */
 const STEPS_MAX = 12
@@ -29,7 +32,8 @@ describe.each(Object.entries(KINDS))('on %s', (_, connect) => {
   })
   afterAll(() => redis.disconnect())
 
-  const pendingOf = (clientId: string) => redis.hlen(`hf:stripe402:{stripe402:client:${clientId}}:pending:v1`)
+  const pendingOf = (clientId: string) =>
+    redis.hlen(`hf:stripe402:{${redis.options.keyPrefix ?? ''}stripe402:client:${clientId}}:pending:v1`)
   const indexed = (clientId: string) => redis.zrange(`stripe402:txns:${clientId}`, '0', '-1')
 
   /** Does it with a process that dies after so many steps, and after one more, until one lives long enough. */
@@ -135,11 +139,17 @@ describe('on a Cluster, what a process has left behind', () => {
   let redis: Cluster
   let store: RedisStore
   beforeAll(async () => {
-    // Under a prefix of its own: pruning is for all clients of a store.
-    redis = new Cluster(await sharedCluster(), { keyPrefix: `${newId()}:` })
+    redis = await ownCluster()
     store = new RedisStore(redis)
   })
   afterAll(() => redis.disconnect())
+
+  it('a walk can be the first thing that a client of ioredis is used for', async () => {
+    const fresh = redis.duplicate()
+    const pruning = new RedisStore(fresh).pruneTransactions({ olderThan: new Date(0) })
+    expect(await pruning).toBe(0)
+    fresh.disconnect()
+  })
 
   it('is filed by who prunes, also of a client that nobody asks for', async () => {
     const { clientId } = clientOf()
@@ -161,6 +171,20 @@ describe('on a Cluster, what a process has left behind', () => {
     await redis.hset(pending, moved.id, `${Date.now() - 60_000}${note.slice(note.indexOf('+'))}`)
     await store.move(transactionOf(clientId, 'deduction', 1))
     expect(await redis.zrange(`stripe402:txns:${clientId}`, '0', '-1')).toContain(moved.id)
+    expect(await redis.hlen(pending)).toBe(0)
+  })
+
+  it('of a record is filed before the same id is moved, and then the move moves nothing', async () => {
+    const { clientId } = clientOf()
+    await store.createClient(clientOf({ clientId, balance: 1_000 }))
+    const recorded = transactionOf(clientId, 'deduction', 100)
+    const client = dyingAfter(redis, 2)
+    void new RedisStore(client).recordTransaction(recorded)
+    const pending = `hf:stripe402:{${redis.options.keyPrefix}stripe402:client:${clientId}}:pending:v1`
+    await until(async () => (await redis.hlen(pending)) === 1)
+    await expect(store.move({ ...recorded, amount: 7 })).rejects.toMatchObject({ code: 'idempotency_conflict' })
+    expect(await store.move(recorded)).toBe(1_000)
+    expect(await redis.zrange(`stripe402:txns:${clientId}`, '0', '-1')).toEqual([recorded.id])
     expect(await redis.hlen(pending)).toBe(0)
   })
 

@@ -15,8 +15,9 @@ export class RequestedAudits {
   readonly #holdfast: Holdfast
   readonly #repair: boolean
   readonly #tell: (report: AuditReport) => void
-  readonly #closing = new AbortController()
-  #busy = false
+  #closing = false
+  /** Ends the one that is under way; undefined: none is. */
+  #end: (() => void) | undefined
 
   /** `repair`: whether anything may be put right at all. `tell`: who hears of what is found, as of audits that run by themselves. */
   constructor(holdfast: Holdfast, repair: boolean, tell: (report: AuditReport) => void) {
@@ -26,32 +27,39 @@ export class RequestedAudits {
   }
 
   async run({ shard, full = false, repair = true, signal }: AuditRequest): Promise<AuditReport> {
-    if (this.#closing.signal.aborted) throw new HoldfastError('unavailable', 'The server is stopping')
-    if (this.#busy) {
+    if (this.#closing) throw stopping()
+    if (this.#end) {
       throw new HoldfastError('rate_limited', 'Expected one audit at a time, got one more', {
         retryAfter: RETRY_AFTER_S,
       })
     }
-    this.#busy = true
+    const over = new AbortController()
+    const end = () => over.abort()
+    this.#end = end
+    if (signal.aborted) end()
+    signal.addEventListener('abort', end, { once: true })
     try {
       const report = await this.#holdfast.audit({
         ...(shard !== undefined && { shards: [shard] }),
         full,
         repair: repair && this.#repair,
-        signal: AbortSignal.any([signal, this.#closing.signal]),
+        signal: over.signal,
       })
       this.#tell(report)
       return report
     } catch (error) {
-      if (this.#closing.signal.aborted) throw new HoldfastError('unavailable', 'The server is stopping')
-      throw error
+      throw this.#closing ? stopping() : error
     } finally {
-      this.#busy = false
+      signal.removeEventListener('abort', end)
+      this.#end = undefined
     }
   }
 
   /** A stop waits for all that is being answered, and an audit may take long. */
   stop(): void {
-    this.#closing.abort()
+    this.#closing = true
+    this.#end?.()
   }
 }
+
+const stopping = (): HoldfastError => new HoldfastError('unavailable', 'The server is stopping')

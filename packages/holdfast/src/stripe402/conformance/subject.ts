@@ -79,7 +79,8 @@ export async function recordSome(
 ): Promise<TransactionRecord[]> {
   const all = offsetsMs.map((offsetMs, n) =>
     transactionOf(clientId, n % 2 === 0 ? 'topup' : 'deduction', n, {
-      id: `${newId()}`,
+      // Words of different alphabets and cases: an order by language is not the order by bytes.
+      id: [newId(), newId().toUpperCase(), `é-${newId()}`, `Z-${newId()}`][n % 4] as string,
       createdAt: new Date(startMs + offsetMs),
     }),
   )

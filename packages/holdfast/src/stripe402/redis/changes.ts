@@ -112,12 +112,14 @@ function answer(changes: readonly Waiting[], reply: Promise<unknown>): void {
 }
 
 function answerOne({ clientId, amount, signed, resolve, reject }: Waiting, text: string): void {
-  const balance = Number(text)
-  if (!Number.isNaN(balance)) resolve(balance)
+  if (isBalance(text)) resolve(Number(text))
   // As published: of somebody unknown nothing can be deducted either.
   else if (text === 'short' || (text === 'unknown' && signed.startsWith('-'))) resolve(null)
   else reject(refusal(text, clientId, amount))
 }
+
+/** Whether a script has answered with a balance, and not with why there is none. */
+export const isBalance = (text: string): boolean => /^-?\d+$/.test(text)
 
 const REFUSALS: Readonly<Record<string, (clientId: string, amount: number) => HoldfastError>> = {
   unknown: (clientId) => clientNotFound(clientId),

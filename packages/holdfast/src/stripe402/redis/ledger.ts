@@ -4,8 +4,9 @@ import { stripe402Page } from '../../redis/scripts.generated.js'
 import { type Page, type Position, writeCursor } from '../checks.js'
 import { clientDamaged, conflict, isSame } from '../failures.js'
 import type { TransactionPage, TransactionRecord } from '../types.js'
-import { refusal } from './changes.js'
+import { isBalance, refusal } from './changes.js'
 import { scanIds } from './clients.js'
+import { damageOf } from './damage.js'
 import type { StoreKeys } from './keys.js'
 import { readTransaction } from './records.js'
 import { type Transactions, texts } from './transactions.js'
@@ -34,10 +35,11 @@ export class Ledger {
     if (status === 'recorded') {
       const other = readTransaction(clientId, id, stored)
       if (other === null || !isSame(other, record)) throw conflict('id')
+      // Should who recorded it have died before it was indexed, that is done now.
+      await this.#transactions.record(other)
     } else if (status !== 'moved' && status !== 'again') throw refusal(status, clientId, amount)
-    const after = Number(balance)
-    if (Number.isNaN(after)) throw refusal(balance, clientId, amount)
-    return after
+    if (!isBalance(balance)) throw refusal(balance, clientId, amount)
+    return Number(balance)
   }
 
   async record(record: TransactionRecord): Promise<void> {
@@ -52,7 +54,11 @@ export class Ledger {
   }
 
   async list(clientId: string, { order, limit, after, onDamaged }: Page): Promise<TransactionPage> {
-    await this.#transactions.finish(clientId)
+    const report = (error: HoldfastError) => {
+      if (!onDamaged) throw error
+      onDamaged(error)
+    }
+    await damageOf(() => this.#transactions.finish(clientId), report)
     const place = after === undefined ? ['0', '0', ''] : ['1', String(after.atMs), after.id]
     // One more than wanted tells whether there is a next page.
     const reply = await this.#redis.run(stripe402Page, [this.#keys.index(clientId)], [order, limit + 1, ...place])
@@ -62,21 +68,31 @@ export class Ledger {
     const read = await Promise.all(shown.map(({ id }) => this.#tryToRead(clientId, id)))
     const transactions: TransactionRecord[] = []
     for (const one of read) {
-      if (!(one instanceof HoldfastError)) {
-        if (one !== null) transactions.push(one)
-      } else if (onDamaged) onDamaged(one)
-      else throw one
+      if (one instanceof HoldfastError) report(one)
+      else if (one !== null) transactions.push(one)
     }
     return { transactions, next: found.length > limit ? writeCursor(shown.at(-1) as Position) : null }
   }
 
+  /** One damaged client must not keep the others from being pruned: it is told of at the end. */
   async prune(olderThan: Date, signal: AbortSignal | undefined): Promise<number> {
-    await this.#transactions.finishAll(signal)
+    const damaged: HoldfastError[] = []
+    const report = (error: HoldfastError) => damaged.push(error)
+    await this.#transactions.finishAll(signal, report)
     let removed = 0
     for await (const ids of scanIds(this.#redis, this.#keys, 'txns', signal)) {
-      for (const clientId of ids) removed += await this.#pruneOf(clientId, olderThan.getTime())
+      for (const clientId of ids) {
+        await damageOf(async () => {
+          removed += await this.#pruneOf(clientId, olderThan.getTime())
+        }, report)
+      }
     }
-    return removed
+    const [first] = damaged
+    if (first === undefined) return removed
+    throw new HoldfastError('client_damaged', `${removed} transactions went, but: ${first.message}`, {
+      ...first.facts,
+      removed,
+    })
   }
 
   async #pruneOf(clientId: string, olderThanMs: number): Promise<number> {
@@ -94,7 +110,7 @@ export class Ledger {
   }
 
   async #readFinished(clientId: string, id: string): Promise<string | null> {
-    return (await this.#transactions.finish(clientId)) ? this.#read(clientId, id) : null
+    return (await this.#transactions.finish(clientId, id)) ? this.#read(clientId, id) : null
   }
 
   /** Null: it is gone since it was found in the index. */

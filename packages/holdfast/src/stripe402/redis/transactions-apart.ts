@@ -11,6 +11,7 @@ import {
 import type { TransactionRecord } from '../types.js'
 import { refusal } from './changes.js'
 import { stopIfAborted } from './clients.js'
+import { damageOf } from './damage.js'
 import type { StoreKeys } from './keys.js'
 import { readTransaction, writeTransaction } from './records.js'
 import { type MoveAnswer, type Transactions, texts } from './transactions.js'
@@ -42,15 +43,22 @@ export class TransactionsApart implements Transactions {
 
   async move(record: TransactionRecord, signed: string, now: Date): Promise<MoveAnswer> {
     const { clientId, id } = record
-    // What others have recorded is not remembered in the client's slot. What moves here is, so that it does not matter if it is filed
-    // between this look and the decision.
-    const stored = await this.#keep(record, '')
-    const note = `${now.getTime()}+${writeTransaction(record)}`
     const keys = [this.#keys.client(clientId), this.#keys.moves(clientId), this.#keys.pending(clientId)]
-    const args = [id, signed, note, now.toISOString(), stored === '' ? '0' : '1']
-    const [status = '', balance = '', left = ''] = texts(await this.#redis.run(stripe402MoveApart, keys, args))
-    if (status === 'moved' || (status === 'again' && left !== '')) await this.#tryToDo(clientId, id, left)
-    return { status, balance, stored }
+    const note = `${now.getTime()}+${writeTransaction(record)}`
+    for (let round = 0; round < ROUNDS_MAX; round += 1) {
+      // What others have recorded is not remembered in the client's slot. What moves here is, so that it does not matter if it is filed
+      // between this look and the decision.
+      const stored = await this.#keep(record, '')
+      const args = [id, signed, note, now.toISOString(), stored === '' ? '0' : '1']
+      const [status = '', balance = '', left = ''] = texts(await this.#redis.run(stripe402MoveApart, keys, args))
+      if (status === 'busy') {
+        await this.#do(clientId, id, left)
+        continue
+      }
+      if (left !== '') await this.#tryToDo(clientId, id, left)
+      return { status, balance, stored }
+    }
+    throw tooBusy()
   }
 
   async record(record: TransactionRecord): Promise<string> {
@@ -69,7 +77,7 @@ export class TransactionsApart implements Transactions {
       if (noted === note) return json
       // Somebody else was at it: the next look tells what has become of it.
     }
-    throw new HoldfastError('unavailable', 'others record and remove a transaction of this id all the time')
+    throw tooBusy()
   }
 
   async remove(clientId: string, ids: readonly string[]): Promise<number> {
@@ -83,22 +91,27 @@ export class TransactionsApart implements Transactions {
     return removed.filter((went) => went).length
   }
 
-  async finish(clientId: string): Promise<boolean> {
+  async finish(clientId: string, id?: string): Promise<boolean> {
     const reply = await this.#redis.run(stripe402Pending, [this.#keys.pending(clientId)], [])
     if (reply === null) throw refusal('pending', clientId, 0)
     const notes = texts(reply)
+    const doing: Promise<boolean>[] = []
     for (let at = 0; at < notes.length; at += 2) {
-      await this.#do(clientId, notes[at] as string, notes[at + 1] as string)
+      const [noted, note] = [notes[at] as string, notes[at + 1] as string]
+      if (id === undefined || noted === id) doing.push(this.#do(clientId, noted, note))
     }
-    return notes.length > 0
+    // One that can't be done must not keep the others.
+    const failed = (await Promise.allSettled(doing)).find(({ status }) => status === 'rejected')
+    if (failed) throw (failed as PromiseRejectedResult).reason
+    return doing.length > 0
   }
 
-  async finishAll(signal: AbortSignal | undefined): Promise<void> {
+  async finishAll(signal: AbortSignal | undefined, report: (error: HoldfastError) => void): Promise<void> {
     for await (const found of this.#redis.scan(this.#keys.pendings, PORTION)) {
       stopIfAborted(signal)
       for (const key of found) {
         const clientId = this.#keys.readPending(key)
-        if (clientId !== null) await this.finish(clientId)
+        if (clientId !== null) await damageOf(() => this.finish(clientId), report)
       }
     }
   }
@@ -157,6 +170,9 @@ export class TransactionsApart implements Transactions {
     return String(noted)
   }
 }
+
+const tooBusy = (): HoldfastError =>
+  new HoldfastError('unavailable', 'others record and remove a transaction of this id all the time')
 
 type Named = Pick<TransactionRecord, 'clientId' | 'id' | 'amount'>
 

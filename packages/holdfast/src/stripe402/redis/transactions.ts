@@ -1,3 +1,4 @@
+import type { HoldfastError } from '../../errors/index.js'
 import type { TransactionRecord } from '../types.js'
 
 /**
@@ -11,10 +12,10 @@ export interface Transactions {
   record(record: TransactionRecord): Promise<string>
   /** Removes those that are older. How many of them went. */
   remove(clientId: string, ids: readonly string[], olderThanMs: number): Promise<number>
-  /** Does what somebody has left half-done of this client's transactions. False: there was nothing. */
-  finish(clientId: string): Promise<boolean>
-  /** The same for every client. */
-  finishAll(signal: AbortSignal | undefined): Promise<void>
+  /** Does what somebody has left half-done of this client's transactions, or of the one that is named. False: there was nothing. */
+  finish(clientId: string, id?: string): Promise<boolean>
+  /** The same for every client. Damage is reported, and does not end it. */
+  finishAll(signal: AbortSignal | undefined, report: (error: HoldfastError) => void): Promise<void>
 }
 
 export interface MoveAnswer {

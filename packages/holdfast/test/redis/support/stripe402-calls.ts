@@ -43,6 +43,7 @@ export async function useStripe402(on: ScriptRunner): Promise<void> {
   expect(await run('moveApart', apart, 't4', '+50', '1+{"t":4}', NOW, '0')).toEqual(['moved', '750', '1+{"t":4}'])
   expect(await run('moveApart', apart, 't5', '+50', '1+{"t":5}', NOW, '1')).toEqual(['recorded', '750'])
   expect(await run('note', [PENDING], 't6', '1-{"t":6}')).toBe('1-{"t":6}')
+  expect(await run('moveApart', apart, 't6', '+50', '1+{"t":6}', NOW, '0')).toEqual(['busy', '', '1-{"t":6}'])
   expect(await run('pending', [PENDING])).toEqual(['t4', '1+{"t":4}', 't6', '1-{"t":6}'])
   expect(await run('keep', [transaction('t6')], '{"t":6}')).toBe('{"t":6}')
   expect(await run('drop', [transaction('t6')], '{"t":6}')).toBe(1)
