@@ -157,6 +157,7 @@ describe('on tables that stripe402 made', () => {
     const before = await dumpOf(pool)
     expect(await codeOf(store.deductBalance(clientId, 1, { key: 'k' }))).toBe('incompatible')
     expect(await codeOf(store.move(transaction(clientId, { id: 'two' })))).toBe('incompatible')
+    expect(await codeOf(store.pruneTransactions({ olderThan: new Date(Date.now() + 1_000) }))).toBe('incompatible')
     expect(await dumpOf(pool)).toEqual(before)
     expect((await pool.query("SELECT to_regclass('stripe402_keys') AS found")).rows).toEqual([{ found: null }])
     await store.createTables()
@@ -178,6 +179,23 @@ it('a balance that nothing can be added to any more is damage, and not an amount
   expect(await codeOf(store.move(transaction(clientId, { type: 'topup' })))).toBe('client_damaged')
   expect(await codeOf(store.deductBalance(clientId, 1))).toBe('client_damaged')
   expect(await dumpOf(pool)).toEqual(before)
+})
+
+it('pruning forgets keys and moves of before that time, and no others', async () => {
+  const pool = await openPool()
+  const store = new PostgresStore(pool)
+  await store.createTables()
+  const clientId = newClientId()
+  await insertClient(pool, clientId, 1_000)
+  const old = transaction(clientId, { id: 'old', createdAt: new Date('2024-01-01') })
+  expect(await store.move(old)).toBe(900)
+  expect(await store.deductBalance(clientId, 100, { key: 'old' })).toBe(800)
+  await pool.query("UPDATE stripe402_keys SET created_at = '2024-01-01'")
+  expect(await store.deductBalance(clientId, 100, { key: 'new' })).toBe(700)
+  expect(await store.pruneTransactions({ olderThan: new Date('2024-06-01') })).toBe(1)
+  expect(await store.deductBalance(clientId, 100, { key: 'new' })).toBe(700)
+  expect(await store.move(old)).toBe(600)
+  expect(await store.deductBalance(clientId, 100, { key: 'old' })).toBe(500)
 })
 
 describe('what stands in the tables', () => {

@@ -189,9 +189,9 @@ export class PostgresStore implements LedgerStore {
   /** Also forgets what was answered to keys and moves before that time: they may be done again then. */
   async pruneTransactions(options: PruneOptions): Promise<number> {
     const { olderThan, signal } = check.prune(options)
-    const went = await this.#prune('pruneTransactions', olderThan, signal)
+    // In this order: where one was forgotten and the other is still there, nothing is moved again.
     await this.#prune('pruneKeys', olderThan, signal)
-    return went
+    return this.#prune('pruneTransactions', olderThan, signal)
   }
 
   async #prune(

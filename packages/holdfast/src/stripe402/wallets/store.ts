@@ -220,7 +220,8 @@ export class HoldfastStore implements LedgerStore {
   async *listClients(options?: ListClientsOptions): AsyncGenerator<ClientRecord, void, void> {
     const { signal, onDamaged } = check.walk(options)
     const damaged: Error[] = []
-    const note = onDamaged ?? ((error: Error) => void damaged.push(error))
+    // Without a listener the first is thrown, at the end: what is sound comes before.
+    const note = onDamaged ?? ((error: Error) => void (damaged.length === 0 && damaged.push(error)))
     for (let after: string | undefined; ; ) {
       stopIfAborted(signal)
       const states = await this.#wallets.page(after, PAGE_SIZE)
