@@ -200,6 +200,34 @@ describe.each(Object.entries(KINDS))('on %s', (_, connect) => {
   })
 })
 
+describe('ids with braces, which take part in choosing a node', () => {
+  it.each([[false], [true]])('are as good as others on a Cluster (tagged: %s)', async (tagged) => {
+    const redis = new Cluster(await sharedCluster(), { keyPrefix: `${newId()}:` })
+    const store = new RedisStore(redis, { tagged })
+    // The first two share a tag, and must share nothing else.
+    const ids = ['{tag}one', '{tag}two', 'a{b', '{', '{c}{d}']
+    for (const [n, clientId] of ids.entries()) {
+      await store.createClient(clientOf({ clientId, balance: 1_000 }))
+      expect(await store.deductBalance(clientId, 100 + n, { key: 'same' }), clientId).toBe(900 - n)
+      expect(await store.move(transactionOf(clientId, 'deduction', 10 + n, { id: 'same' })), clientId).toBe(890 - 2 * n)
+      expect((await store.listTransactions(clientId)).transactions, clientId).toHaveLength(1)
+    }
+    const listed: string[] = []
+    for await (const { clientId } of store.listClients()) listed.push(clientId)
+    expect(listed.sort()).toEqual([...ids].sort())
+    expect(await store.pruneTransactions({ olderThan: new Date() })).toBe(ids.length)
+    redis.disconnect()
+  })
+
+  it('are refused with a word where no key could lie beside the client', async () => {
+    const redis = new Cluster(await sharedCluster())
+    const store = new RedisStore(redis)
+    await expect(store.deductBalance('a}b', 1, { key: 'k' })).rejects.toMatchObject({ code: 'invalid_argument' })
+    await expect(store.move(transactionOf('a}b', 'topup', 1))).rejects.toMatchObject({ code: 'invalid_argument' })
+    redis.disconnect()
+  })
+})
+
 describe('tagged keys', () => {
   it('lie in one slot each client, and no other store takes them for its own', async () => {
     const redis = new Cluster(await sharedCluster())
