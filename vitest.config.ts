@@ -9,6 +9,9 @@ export default defineConfig({
     alias: {
       '@holdfast/services': at('packages/services/src/index.ts'),
       '@holdfast/server': at('packages/server/src/index.ts'),
+      // The longer first: an alias also takes what lies below it.
+      'holdfast/stripe402/conformance': at('packages/holdfast/src/stripe402/conformance/index.ts'),
+      'holdfast/stripe402': at('packages/holdfast/src/stripe402/index.ts'),
       holdfast: at('packages/holdfast/src/index.ts'),
     },
   },

@@ -6,6 +6,7 @@
 //   packages/holdfast/lua/<folder>/*.lua   what scripts include: `-- @include <folder>/<name>`
 //   packages/holdfast/sql/NNNN_name.sql  → src/postgres/migrations.generated.ts
 //   packages/holdfast/sql/queries/*.sql  → src/postgres/queries.generated.ts
+//   packages/holdfast/sql/stripe402/*.sql → src/stripe402/queries.generated.ts
 //
 //   node scripts/generate.mjs            writes what changed
 //   node scripts/generate.mjs --check    writes nothing; exit code 1 when something is not in step
@@ -112,14 +113,14 @@ function migrationsModule(root) {
   return `${text}${version === 0 ? '' : '\n'}]\n`
 }
 
-function queriesModule(root) {
-  const folder = join(root, PACKAGE, 'sql/queries')
-  const fileOf = (name) => `${PACKAGE}/sql/queries/${name}.sql`
+function queriesModule(root, from) {
+  const folder = join(root, PACKAGE, from)
+  const fileOf = (name) => `${PACKAGE}/${from}/${name}.sql`
   const names = filesIn(folder, '.sql').map((file) => basename(file, '.sql'))
   const rows = [...identifiers(names, fileOf)].map(
     ([identifier, name]) => `\n  ${identifier}: ${literal(readText(join(root, fileOf(name))).trim())},`,
   )
-  return `${banner(`${PACKAGE}/sql/queries`)}\nexport const QUERIES = {${rows.join('')}${rows.length === 0 ? '' : '\n'}} as const\n`
+  return `${banner(`${PACKAGE}/${from}`)}\nexport const QUERIES = {${rows.join('')}${rows.length === 0 ? '' : '\n'}} as const\n`
 }
 
 /**
@@ -130,7 +131,8 @@ export function generate({ root = ROOT, check = false } = {}) {
   const outputs = {
     'redis/scripts.generated.ts': scriptsModule(root),
     'postgres/migrations.generated.ts': migrationsModule(root),
-    'postgres/queries.generated.ts': queriesModule(root),
+    'postgres/queries.generated.ts': queriesModule(root, 'sql/queries'),
+    'stripe402/queries.generated.ts': queriesModule(root, 'sql/stripe402'),
   }
   const changed = []
   for (const [file, text] of Object.entries(outputs)) {

@@ -24,7 +24,10 @@ export async function runTypeScript(entry, args) {
     sourcemap: true,
     // Dependencies stay what they are, with their files around them; only the library is taken from its sources.
     packages: 'external',
-    alias: { holdfast: join(ROOT, 'packages/holdfast/src/index.ts') },
+    alias: {
+      'holdfast/stripe402': join(ROOT, 'packages/holdfast/src/stripe402/index.ts'),
+      holdfast: join(ROOT, 'packages/holdfast/src/index.ts'),
+    },
     logLevel: 'warning',
   })
   const child = spawn(process.execPath, ['--enable-source-maps', outfile, ...args], { cwd: ROOT, stdio: 'inherit' })

@@ -193,6 +193,7 @@ describe('the samples', () => {
         'docs/guides/transfers.md',
         'docs/guides/reading.md',
         'docs/guides/locks.md',
+        'docs/guides/stripe402.md',
         'docs/guides/http.md',
         'docs/guides/events.md',
       ]),
@@ -217,7 +218,10 @@ describe('the samples', () => {
       platform: 'node',
       format: 'esm',
       target: 'node20',
-      alias: { holdfast: join(ROOT, 'packages/holdfast/src/index.ts') },
+      alias: {
+        'holdfast/stripe402': join(ROOT, 'packages/holdfast/src/stripe402/index.ts'),
+        holdfast: join(ROOT, 'packages/holdfast/src/index.ts'),
+      },
       external: ['ioredis', 'pg'],
       logLevel: 'error',
     })

@@ -124,7 +124,14 @@ function misusesPackage({ from, specifier }: Import, { packages }: Rules): strin
   if (!ours) return []
   const allowed = packages.get(dirname(placeOf(from).root)) ?? []
   if (!allowed.includes(ours[1] as string)) return [`${from} may not import ${ours[1]}`]
-  return ours[2] ? [`${from} looks inside ${ours[1]}: ${specifier}`] : []
+  const exported = ours[2] === undefined || exportsOf(ours[1] as string).includes(`.${ours[2]}`)
+  return exported ? [] : [`${from} looks inside ${ours[1]}: ${specifier}`]
+}
+
+/** What a package of ours offers below its name: `./stripe402`. */
+function exportsOf(name: string): string[] {
+  const manifest = join(ROOT, 'packages', name.replace('@holdfast/', ''), 'package.json')
+  return Object.keys(JSON.parse(readFileSync(manifest, 'utf8')).exports)
 }
 
 function crossesFolders(one: Import, { folders }: Rules): string[] {
@@ -254,6 +261,11 @@ describe('a violation is found:', () => {
     ['its sources', "import { Engine } from '../../holdfast/src/engine/index.js'", 'leaves its package'],
   ])('the server uses %s', (_, source, message) => {
     expect(found('packages/server/src/app.ts', source)).toEqual([expect.stringContaining(message)])
+  })
+
+  it('and what the library exports below its name may be used', () => {
+    const source = "import type { LedgerStore } from 'holdfast/stripe402'"
+    expect(found('packages/server/src/app.ts', source)).toEqual([])
   })
 
   it('the library uses the server', () => {

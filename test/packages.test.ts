@@ -81,18 +81,38 @@ describe('the packages, installed into an empty project', () => {
     expect(stdout).toBe('350 true insufficient_funds\n')
   })
 
+  it('keep clients of stripe402, and hold any store of theirs to the suite, with nothing but Node', async () => {
+    writeFileSync(
+      join(project, 'store.test.mjs'),
+      `import { after, test } from 'node:test'
+       import { RedisStore } from 'holdfast/stripe402'
+       import { testLedgerStore, testStripe402Store } from 'holdfast/stripe402/conformance'
+       import { Redis } from 'ioredis'
+       const redis = new Redis(process.env.REDIS_URL)
+       testStripe402Store({ test, makeStore: () => new RedisStore(redis) })
+       testLedgerStore({ test, makeStore: () => new RedisStore(redis) })
+       after(() => redis.disconnect())`,
+    )
+    const { stdout } = await run(process.execPath, ['--test', 'store.test.mjs'], { REDIS_URL: await freshRedis() })
+    expect(stdout).toMatch(/^# fail 0$/m)
+    expect(Number(/^# pass (\d+)$/m.exec(stdout)?.[1])).toBeGreaterThan(50)
+  })
+
   it('have types that a strict program compiles against', async () => {
     writeFileSync(
       join(project, 'typed.ts'),
       `import { startRedis, type RedisHandle } from '@holdfast/services'
        import { createApp } from '@holdfast/server'
        import { Holdfast, type Receipt } from 'holdfast'
+       import { type LedgerStore, RedisStore } from 'holdfast/stripe402'
+       import { Cluster, Redis } from 'ioredis'
        export async function topUp(hf: Holdfast): Promise<Receipt> {
          return hf.wallet('user_42').credit(500, { key: 'topup' })
        }
        // @ts-expect-error an amount is a number
        export const wrong = (hf: Holdfast) => hf.wallet('user_42').credit('500', { key: 'topup' })
        export const app: Parameters<typeof createApp>[0]['version'] = '1'
+       export const stores: LedgerStore[] = [new RedisStore(new Redis()), new RedisStore(new Cluster([]), { tagged: true })]
        export const redis: () => Promise<RedisHandle> = startRedis`,
     )
     const options = ['--strict', '--noEmit', '--module', 'nodenext', '--target', 'es2023', '--types', 'node']

@@ -7,6 +7,8 @@ import { runAudit } from '../audit/suite.js'
 import { runFallback } from '../fallback/suite.js'
 import { runGrowth } from '../growth/suite.js'
 import { runHttp } from '../http/suite.js'
+import { runImport } from '../import/suite.js'
+import { runStripe402 } from '../stripe402/suite.js'
 import { runWallets } from '../wallets/suite.js'
 import { BenchError } from './error.js'
 
@@ -38,6 +40,8 @@ const SUITES: Readonly<Record<string, Suite>> = {
   fallback: runFallback,
   growth: runGrowth,
   http: runHttp,
+  import: runImport,
+  stripe402: runStripe402,
   wallets: runWallets,
 }
 

@@ -124,6 +124,20 @@ export async function readEntries(tenant: Tenant, walletId: string, given: unkno
   })
 }
 
+/** By its index: however long the journal is. */
+export async function readEntryOf(
+  tenant: Tenant,
+  walletId: string,
+  key: unknown,
+  given: unknown,
+): Promise<Entry | null> {
+  const wanted = { ref: tenant.keys.ref(walletId), key: check.text('key', key) }
+  return within(tenant.timeoutMs, check.options('options', given), async () => {
+    const [entry] = await tenant.journal.find([wanted])
+    return entry ? entryOf(entry) : null
+  })
+}
+
 export async function readBalanceAt(tenant: Tenant, walletId: string, given: unknown): Promise<PastBalance | null> {
   const options = check.options('options', given)
   const when = momentOf(options)

@@ -15,6 +15,7 @@ import {
   type ReadOptions,
   readBalanceAt,
   readEntries,
+  readEntryOf,
   readHolds,
 } from './reading.js'
 import { type Entry, holdFactsOf, type Receipt, receiptOf } from './receipt.js'
@@ -172,6 +173,16 @@ export class Wallet {
   /** For good. Only an empty wallet without open holds can be closed. */
   async close(options: OperationOptions): Promise<Receipt> {
     return receiptOf(await perform(this.#tenant, this.id, { kind: 'close' }, options))
+  }
+
+  /** An entry that moves nothing: keeps its metadata in the journal, under a key of its own. Also in a frozen wallet. */
+  async note(options: OperationOptions): Promise<Receipt> {
+    return receiptOf(await perform(this.#tenant, this.id, { kind: 'void' }, options))
+  }
+
+  /** The entry that was made with this key. Null: none was. */
+  async entry(key: string, options: WaitOptions = {}): Promise<Entry | null> {
+    return readEntryOf(this.#tenant, this.id, key, options)
   }
 
   /** The journal, oldest first, after a seq. */

@@ -39,6 +39,12 @@ export const ERRORS = {
     meaning: 'There is no wallet with this id in this tenant.',
     action: 'Open the wallet first, or check id and tenant.',
   },
+  client_not_found: {
+    status: 404,
+    retryable: false,
+    meaning: 'The stripe402 store has no client with this id.',
+    action: 'Create the client first. Nothing was changed, and nothing was created.',
+  },
   hold_not_found: {
     status: 404,
     retryable: false,
@@ -208,6 +214,13 @@ export const ERRORS = {
     retryable: false,
     meaning: 'Something failed that should not. The outcome may be unknown.',
     action: 'Report it with the id of the request. Read the wallet before you go on, or repeat with the same key.',
+  },
+  client_damaged: {
+    status: 500,
+    retryable: false,
+    meaning:
+      'What a stripe402 store holds of a client is not what stripe402 writes: a fraction or a huge number for a balance, a field that is missing. Nothing was changed.',
+    action: 'An operator has to look at it; the message says what is wrong. It is never put right by a guess.',
   },
   incompatible: {
     status: 500,

@@ -5,9 +5,10 @@ export {
   type Guard,
   Postgres,
   type PostgresOptions,
-  type PostgresSource,
   type QueryName,
   type Transaction,
 } from './pool.js'
 export type { SessionOptions, SettingsScope } from './session.js'
 export { type DatabaseSettings, readSettings, readStop } from './settings.js'
+export type { PostgresSource } from './source.js'
+export { type Statement, Statements, type StatementsOptions } from './statements.js'

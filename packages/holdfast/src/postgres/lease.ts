@@ -11,6 +11,8 @@ export interface Send {
   name: string
   text: string
   values?: readonly unknown[]
+  /** False: parsed and planned at each call, for poolers that hand a connection's prepared statements to somebody else. Default true. */
+  prepared?: boolean
   /** What a lost connection means here, see `statementFailure`. */
   ifLost: 'unknown' | 'not_executed'
   /** When to give up on an answer; 0 waits for ever. */
@@ -48,6 +50,7 @@ export class Lease {
     name,
     text,
     values,
+    prepared = true,
     ifLost,
     answerTimeoutMs,
   }: Send): Promise<pg.QueryResult<Row>> {
@@ -57,7 +60,8 @@ export class Lease {
       const result = await this.#client.query<Row>({
         text,
         types: ROW_TYPES,
-        ...(values && { name: `holdfast_${name}`, values: values as unknown[] }),
+        ...(values && { values: values as unknown[] }),
+        ...(values && prepared && { name: `holdfast_${name}` }),
         ...(answerTimeoutMs > 0 && { query_timeout: answerTimeoutMs }),
       })
       if (this.#syncWaitCut) {

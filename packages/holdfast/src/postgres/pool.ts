@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { HoldfastError } from '../errors/index.js'
 import type { Telemetry } from '../telemetry/index.js'
-import { connectFailure, PostgresError } from './failure.js'
+import { PostgresError } from './failure.js'
 import { Lease } from './lease.js'
 import { QUERIES } from './queries.generated.js'
 import {
@@ -14,9 +14,7 @@ import {
   sessionSettings,
   setForConnection,
 } from './session.js'
-
-/** Where Postgres is: a URL, the options of `pg`, or a pool that the application made and will close itself. */
-export type PostgresSource = string | pg.PoolConfig | pg.Pool
+import { addressOf, isPool, type PostgresSource, takeClient } from './source.js'
 
 export interface PostgresOptions extends SessionOptions {
   /** Size of a pool of ours. Default 10. */
@@ -50,9 +48,6 @@ const DEFAULT_CONNECTIONS = 10
 const CONNECTIONS_MAX = 1_000
 const DEFAULT_CONNECT_TIMEOUT_MS = 5_000
 const ANSWER_GRACE_MS = 5_000
-
-const isPool = (source: unknown): source is pg.Pool =>
-  typeof source === 'object' && source !== null && 'connect' in source && typeof source.connect === 'function'
 
 /** The one way to Postgres: every statement of the library passes through here, with its settings, its timing and its errors. */
 export class Postgres {
@@ -227,7 +222,7 @@ export class Postgres {
 
   async #take(): Promise<Lease> {
     if (this.#closing) throw new HoldfastError('unavailable', 'The connection to Postgres was closed')
-    const client = await this.#connect()
+    const client = await takeClient(this.#pool, this.address, this.#connectTimeoutMs)
     const lease = new Lease(client, this.address, this.telemetry)
     if (this.#scope === 'transaction') return lease
     try {
@@ -238,28 +233,6 @@ export class Postgres {
       lease.discard()
       lease.release()
       throw error
-    }
-  }
-
-  /** A pool that was brought may be set to wait for ever: the wait is bounded here as well. */
-  async #connect(): Promise<pg.PoolClient> {
-    const connecting = this.#pool.connect()
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<never>((_, reject) => {
-      const tooLong = () => reject(new Error(`no connection within ${this.#connectTimeoutMs} ms`))
-      timer = setTimeout(tooLong, this.#connectTimeoutMs + 100)
-    })
-    try {
-      return await Promise.race([connecting, late])
-    } catch (error) {
-      // Too late for us is not too late for the next: what still comes goes back.
-      connecting.then(
-        (client) => client.release(),
-        () => {},
-      )
-      throw connectFailure(error, this.address)
-    } finally {
-      clearTimeout(timer)
     }
   }
 
@@ -288,19 +261,4 @@ function checkConnections(connections: number): number {
 /** Several statements in one text answer with an array of results. */
 function lastRows<Row extends pg.QueryResultRow>(result: pg.QueryResult<Row> | pg.QueryResult<Row>[]): Row[] {
   return (Array.isArray(result) ? result.at(-1)?.rows : result.rows) ?? []
-}
-
-function addressOf(config: pg.PoolConfig): string {
-  try {
-    // Never connected: it knows how a URL, options and PGHOST, PGPORT add up.
-    const { host, port } = new pg.Client(config)
-    return host.startsWith('/') ? host : `${host.includes(':') ? `[${host}]` : host}:${port}`
-  } catch (error) {
-    // The reason of `new URL` quotes the URL with its password: it must not become the cause.
-    const reason = error instanceof Error && 'code' in error ? ` (${error.code})` : ''
-    const expected =
-      'expected a URL such as postgres://user:password@host:5432/database, options of pg, or a pool of pg'
-    const message = `postgres: ${expected}, got something that can't be read as such${reason}`
-    throw new HoldfastError('invalid_argument', message, { argument: 'postgres' })
-  }
 }

@@ -1,4 +1,5 @@
 export { type Backoff, backoffMs } from './backoff.js'
+export { type BorrowedClient, BorrowedRedis, WRONG_TYPE } from './borrowed.js'
 export { inspectRedis, type RedisCheck, type RedisUse } from './check-server.js'
 export type { ClusterTarget, RedisTarget } from './client.js'
 export { type ConnectionOptions, RedisConnection } from './connection.js'

@@ -162,7 +162,7 @@ function mayRetry(script: Script, failure: Failure): boolean {
 }
 
 /** A call against the script's contract is a bug of ours: it is stopped before it is sent. */
-function checkCall(script: Script, keys: readonly string[], args: readonly ScriptArg[]): void {
+export function checkCall(script: Script, keys: readonly string[], args: readonly ScriptArg[]): void {
   const { min, variable } = script.keys
   if (variable ? keys.length < min : keys.length !== min) {
     throw new RangeError(

@@ -89,6 +89,628 @@ return math.max(1, redis.call('PTTL', KEYS[1]))
 `,
 }
 
+export const stripe402Change: Script = {
+  name: 'stripe402_change',
+  sha1: '61ccc0a321e3cd9c3901dacebcd0576560c486ec',
+  keys: { min: 1, variable: true },
+  resend: 'never',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function is_error(reply)
+return type(reply) == 'table' and reply.err ~= nil
+end
+local function is_wrong_type(reply)
+return string.find(reply.err, 'WRONGTYPE', 1, true) ~= nil
+end
+local BALANCE_MAX = 9007199254740991
+local tonumber, byte, format = tonumber, string.byte, string.format
+local function read_balance(client)
+local held = redis.pcall('HMGET', client, 'clientId', 'balance')
+local id, written = held[1], held[2]
+if not id or id == '' then
+if held.err then
+return nil, is_wrong_type(held) and 'type' or 'failed'
+end
+return nil, 'unknown'
+end
+local balance = written and tonumber(written)
+if balance and balance <= BALANCE_MAX and balance >= -BALANCE_MAX and format('%.0f', balance) == written and written ~= '-0' then
+return balance
+end
+return nil, 'balance'
+end
+local function balance_after(balance, change)
+local after = balance + tonumber(change)
+if after < 0 and byte(change) == 45 then
+return nil, 'short'
+end
+if after > BALANCE_MAX then
+return nil, 'over'
+end
+return after, format('%.0f', after)
+end
+local function write_balance(client, written, updated_at)
+redis.call('HSET', client, 'balance', written, 'updatedAt', updated_at)
+end
+local answers, count = {}, 0
+local at = 3
+for i = 1, #KEYS do
+local client = KEYS[i]
+local balance, why = read_balance(client)
+local held = nil
+local last = at
+if byte(ARGV[at]) == 42 then
+last = at + tonumber(string.sub(ARGV[at], 2))
+at = at + 1
+end
+for j = at, last do
+count = count + 1
+if not balance then
+answers[count] = why
+else
+local after, written = balance_after(balance, ARGV[j])
+answers[count] = written
+if after then
+balance, held = after, written
+end
+end
+end
+if held then
+write_balance(client, held, ARGV[2])
+end
+at = last + 1
+end
+return table.concat(answers, ' ')
+`,
+}
+
+export const stripe402ChangeOnce: Script = {
+  name: 'stripe402_change_once',
+  sha1: '3bf8b7ef69d8286dfaf19214cfe28f2ec896024a',
+  keys: { min: 2, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function is_error(reply)
+return type(reply) == 'table' and reply.err ~= nil
+end
+local function is_wrong_type(reply)
+return string.find(reply.err, 'WRONGTYPE', 1, true) ~= nil
+end
+local BALANCE_MAX = 9007199254740991
+local tonumber, byte, format = tonumber, string.byte, string.format
+local function read_balance(client)
+local held = redis.pcall('HMGET', client, 'clientId', 'balance')
+local id, written = held[1], held[2]
+if not id or id == '' then
+if held.err then
+return nil, is_wrong_type(held) and 'type' or 'failed'
+end
+return nil, 'unknown'
+end
+local balance = written and tonumber(written)
+if balance and balance <= BALANCE_MAX and balance >= -BALANCE_MAX and format('%.0f', balance) == written and written ~= '-0' then
+return balance
+end
+return nil, 'balance'
+end
+local function balance_after(balance, change)
+local after = balance + tonumber(change)
+if after < 0 and byte(change) == 45 then
+return nil, 'short'
+end
+if after > BALANCE_MAX then
+return nil, 'over'
+end
+return after, format('%.0f', after)
+end
+local function write_balance(client, written, updated_at)
+redis.call('HSET', client, 'balance', written, 'updatedAt', updated_at)
+end
+local function remembered_as(change, written)
+return change .. ':' .. written
+end
+local function recall(remembered, change)
+local was, after = string.match(remembered, '^([+-]%d+):(-?%d+)$')
+if not was then
+return nil, 'memory'
+end
+if was ~= change then
+return nil, 'conflict'
+end
+return after
+end
+local function change_once(client, memory, change)
+local remembered = redis.pcall('GET', memory)
+if is_error(remembered) then
+return is_wrong_type(remembered) and 'memory' or 'failed'
+end
+if remembered then
+local after, why = recall(remembered, change)
+return after or why
+end
+local balance, missing = read_balance(client)
+if not balance then
+return missing
+end
+local after, written = balance_after(balance, change)
+if after then
+redis.call('SET', memory, remembered_as(change, written), 'PX', ARGV[3])
+write_balance(client, written, ARGV[2])
+end
+return written
+end
+local answers = {}
+for i = 1, #KEYS / 2 do
+answers[i] = change_once(KEYS[2 * i - 1], KEYS[2 * i], ARGV[i + 3])
+end
+return table.concat(answers, ' ')
+`,
+}
+
+export const stripe402Create: Script = {
+  name: 'stripe402_create',
+  sha1: 'a301464ccc096420cccd695e9f240ce2decaa9c0',
+  keys: { min: 1, variable: false },
+  resend: 'safe',
+  batchMax: null,
+  batchArg: 1,
+  readonly: false,
+  source: `local function is_error(reply)
+return type(reply) == 'table' and reply.err ~= nil
+end
+local function is_wrong_type(reply)
+return string.find(reply.err, 'WRONGTYPE', 1, true) ~= nil
+end
+local held = redis.pcall('HGETALL', KEYS[1])
+if is_error(held) then
+return is_wrong_type(held) and 'type' or held
+end
+local in_the_way = false
+for i = 1, #held, 2 do
+local field, value = held[i], held[i + 1]
+if field == 'clientId' and value ~= '' then
+return 'there'
+end
+local is_empty = field == 'updatedAt' or (field == 'balance' and value == '0')
+in_the_way = in_the_way or not is_empty
+end
+if in_the_way then
+return 'ghost'
+end
+redis.call('HSET', KEYS[1], 'clientId', ARGV[1], 'stripeCustomerId', ARGV[2], 'balance', ARGV[3],
+'currency', ARGV[4], 'createdAt', ARGV[5], 'updatedAt', ARGV[6])
+return 'created'
+`,
+}
+
+export const stripe402Drop: Script = {
+  name: 'stripe402_drop',
+  sha1: 'b35c61a9a0b42924703c2f398dbcb8df14019a60',
+  keys: { min: 1, variable: false },
+  resend: 'safe',
+  batchMax: null,
+  batchArg: 1,
+  readonly: false,
+  source: `if redis.pcall('GET', KEYS[1]) ~= ARGV[1] then
+return 0
+end
+return redis.call('DEL', KEYS[1])
+`,
+}
+
+export const stripe402File: Script = {
+  name: 'stripe402_file',
+  sha1: '510c770103f4fc3a67c8b243fa553cd5e6392168',
+  keys: { min: 2, variable: false },
+  resend: 'safe',
+  batchMax: null,
+  batchArg: 1,
+  readonly: false,
+  source: `local function is_error(reply)
+return type(reply) == 'table' and reply.err ~= nil
+end
+local function is_wrong_type(reply)
+return string.find(reply.err, 'WRONGTYPE', 1, true) ~= nil
+end
+local stored = redis.pcall('GET', KEYS[1])
+if is_error(stored) then
+return is_wrong_type(stored) and { 'transaction' } or stored
+end
+if stored and stored ~= ARGV[2] then
+local score = redis.pcall('ZSCORE', KEYS[2], ARGV[1])
+if is_error(score) then
+return is_wrong_type(score) and { 'index' } or score
+end
+return { 'other', stored, score or '' }
+end
+local indexed = redis.pcall('ZADD', KEYS[2], 'NX', ARGV[3], ARGV[1])
+if is_error(indexed) then
+return is_wrong_type(indexed) and { 'index' } or indexed
+end
+if not stored then
+redis.call('SET', KEYS[1], ARGV[2])
+end
+return { 'filed' }
+`,
+}
+
+export const stripe402Keep: Script = {
+  name: 'stripe402_keep',
+  sha1: '564d83375f7a73aafde3cac48495f597d3139285',
+  keys: { min: 1, variable: false },
+  resend: 'safe',
+  batchMax: null,
+  batchArg: 1,
+  readonly: false,
+  source: `local function is_error(reply)
+return type(reply) == 'table' and reply.err ~= nil
+end
+local function is_wrong_type(reply)
+return string.find(reply.err, 'WRONGTYPE', 1, true) ~= nil
+end
+local stored = redis.pcall('GET', KEYS[1])
+if is_error(stored) then
+return not is_wrong_type(stored) and stored
+end
+if not stored and ARGV[1] ~= '' then
+redis.call('SET', KEYS[1], ARGV[1])
+end
+return stored or ARGV[1]
+`,
+}
+
+export const stripe402Move: Script = {
+  name: 'stripe402_move',
+  sha1: '2d46339948700391ef288cf33d640d0740b2e681',
+  keys: { min: 4, variable: false },
+  resend: 'safe',
+  batchMax: null,
+  batchArg: 1,
+  readonly: false,
+  source: `local function is_error(reply)
+return type(reply) == 'table' and reply.err ~= nil
+end
+local function is_wrong_type(reply)
+return string.find(reply.err, 'WRONGTYPE', 1, true) ~= nil
+end
+local BALANCE_MAX = 9007199254740991
+local tonumber, byte, format = tonumber, string.byte, string.format
+local function read_balance(client)
+local held = redis.pcall('HMGET', client, 'clientId', 'balance')
+local id, written = held[1], held[2]
+if not id or id == '' then
+if held.err then
+return nil, is_wrong_type(held) and 'type' or 'failed'
+end
+return nil, 'unknown'
+end
+local balance = written and tonumber(written)
+if balance and balance <= BALANCE_MAX and balance >= -BALANCE_MAX and format('%.0f', balance) == written and written ~= '-0' then
+return balance
+end
+return nil, 'balance'
+end
+local function balance_after(balance, change)
+local after = balance + tonumber(change)
+if after < 0 and byte(change) == 45 then
+return nil, 'short'
+end
+if after > BALANCE_MAX then
+return nil, 'over'
+end
+return after, format('%.0f', after)
+end
+local function write_balance(client, written, updated_at)
+redis.call('HSET', client, 'balance', written, 'updatedAt', updated_at)
+end
+local function remembered_as(change, written)
+return change .. ':' .. written
+end
+local function recall(remembered, change)
+local was, after = string.match(remembered, '^([+-]%d+):(-?%d+)$')
+if not was then
+return nil, 'memory'
+end
+if was ~= change then
+return nil, 'conflict'
+end
+return after
+end
+local function decide_move(client, moves, id, change)
+local remembered = redis.pcall('HGET', moves, id)
+if is_error(remembered) then
+return is_wrong_type(remembered) and 'memory' or 'failed'
+end
+if remembered then
+local after, why = recall(remembered, change)
+return why or 'again', after
+end
+local balance, missing = read_balance(client)
+if not balance then
+return missing
+end
+local after, written = balance_after(balance, change)
+if not after then
+return written
+end
+return 'moved', written
+end
+local function write_move(client, moves, id, change, written, updated_at)
+redis.call('HSET', moves, id, remembered_as(change, written))
+write_balance(client, written, updated_at)
+end
+local function balance_now(client)
+local balance, missing = read_balance(client)
+return missing or format('%.0f', balance)
+end
+local stored = redis.pcall('GET', KEYS[3])
+if is_error(stored) then
+return is_wrong_type(stored) and { 'transaction' } or stored
+end
+local status, written = decide_move(KEYS[1], KEYS[2], ARGV[1], ARGV[2])
+if status == 'again' then
+return { status, written }
+end
+if stored and status ~= 'conflict' and status ~= 'memory' then
+return { 'recorded', balance_now(KEYS[1]), stored }
+end
+if status ~= 'moved' then
+return { status }
+end
+local indexed = redis.pcall('ZADD', KEYS[4], ARGV[4], ARGV[1])
+if is_error(indexed) then
+return is_wrong_type(indexed) and { 'index' } or indexed
+end
+redis.call('SET', KEYS[3], ARGV[3])
+write_move(KEYS[1], KEYS[2], ARGV[1], ARGV[2], written, ARGV[5])
+return { status, written }
+`,
+}
+
+export const stripe402MoveApart: Script = {
+  name: 'stripe402_move_apart',
+  sha1: '902a5dba9d00bb824e1260a6d04fc617ac66f052',
+  keys: { min: 3, variable: false },
+  resend: 'safe',
+  batchMax: null,
+  batchArg: 1,
+  readonly: false,
+  source: `local function is_error(reply)
+return type(reply) == 'table' and reply.err ~= nil
+end
+local function is_wrong_type(reply)
+return string.find(reply.err, 'WRONGTYPE', 1, true) ~= nil
+end
+local BALANCE_MAX = 9007199254740991
+local tonumber, byte, format = tonumber, string.byte, string.format
+local function read_balance(client)
+local held = redis.pcall('HMGET', client, 'clientId', 'balance')
+local id, written = held[1], held[2]
+if not id or id == '' then
+if held.err then
+return nil, is_wrong_type(held) and 'type' or 'failed'
+end
+return nil, 'unknown'
+end
+local balance = written and tonumber(written)
+if balance and balance <= BALANCE_MAX and balance >= -BALANCE_MAX and format('%.0f', balance) == written and written ~= '-0' then
+return balance
+end
+return nil, 'balance'
+end
+local function balance_after(balance, change)
+local after = balance + tonumber(change)
+if after < 0 and byte(change) == 45 then
+return nil, 'short'
+end
+if after > BALANCE_MAX then
+return nil, 'over'
+end
+return after, format('%.0f', after)
+end
+local function write_balance(client, written, updated_at)
+redis.call('HSET', client, 'balance', written, 'updatedAt', updated_at)
+end
+local function remembered_as(change, written)
+return change .. ':' .. written
+end
+local function recall(remembered, change)
+local was, after = string.match(remembered, '^([+-]%d+):(-?%d+)$')
+if not was then
+return nil, 'memory'
+end
+if was ~= change then
+return nil, 'conflict'
+end
+return after
+end
+local function decide_move(client, moves, id, change)
+local remembered = redis.pcall('HGET', moves, id)
+if is_error(remembered) then
+return is_wrong_type(remembered) and 'memory' or 'failed'
+end
+if remembered then
+local after, why = recall(remembered, change)
+return why or 'again', after
+end
+local balance, missing = read_balance(client)
+if not balance then
+return missing
+end
+local after, written = balance_after(balance, change)
+if not after then
+return written
+end
+return 'moved', written
+end
+local function write_move(client, moves, id, change, written, updated_at)
+redis.call('HSET', moves, id, remembered_as(change, written))
+write_balance(client, written, updated_at)
+end
+local function balance_now(client)
+local balance, missing = read_balance(client)
+return missing or format('%.0f', balance)
+end
+local pending = redis.pcall('HGET', KEYS[3], ARGV[1])
+if is_error(pending) then
+return is_wrong_type(pending) and { 'pending' } or pending
+end
+local status, written = decide_move(KEYS[1], KEYS[2], ARGV[1], ARGV[2])
+if status == 'again' then
+return { status, written, pending or '' }
+end
+if ARGV[5] == '1' and status ~= 'conflict' and status ~= 'memory' then
+return { 'recorded', balance_now(KEYS[1]) }
+end
+if status ~= 'moved' then
+return { status }
+end
+if pending then
+return { 'busy', '', pending }
+end
+redis.call('HSET', KEYS[3], ARGV[1], ARGV[3])
+write_move(KEYS[1], KEYS[2], ARGV[1], ARGV[2], written, ARGV[4])
+return { status, written, ARGV[3] }
+`,
+}
+
+export const stripe402Note: Script = {
+  name: 'stripe402_note',
+  sha1: 'f8f059c6f9138dbdf2e59e89c3217f865508d172',
+  keys: { min: 1, variable: false },
+  resend: 'safe',
+  batchMax: null,
+  batchArg: 1,
+  readonly: false,
+  source: `local function is_error(reply)
+return type(reply) == 'table' and reply.err ~= nil
+end
+local function is_wrong_type(reply)
+return string.find(reply.err, 'WRONGTYPE', 1, true) ~= nil
+end
+local noted = redis.pcall('HSETNX', KEYS[1], ARGV[1], ARGV[2])
+if is_error(noted) then
+return not is_wrong_type(noted) and noted
+end
+return redis.call('HGET', KEYS[1], ARGV[1])
+`,
+}
+
+export const stripe402Noted: Script = {
+  name: 'stripe402_noted',
+  sha1: 'fc30101f535f78dc17045795c45fbbf735016eb9',
+  keys: { min: 2, variable: false },
+  resend: 'safe',
+  batchMax: null,
+  batchArg: 1,
+  readonly: false,
+  source: `if redis.call('HGET', KEYS[1], ARGV[1]) == ARGV[2] then
+redis.call('HDEL', KEYS[1], ARGV[1])
+if ARGV[3] == '1' then
+redis.call('HDEL', KEYS[2], ARGV[1])
+end
+end
+return redis.call('HRANDFIELD', KEYS[1], 1, 'WITHVALUES')
+`,
+}
+
+export const stripe402Page: Script = {
+  name: 'stripe402_page',
+  sha1: '81c82d4ffed6a09a5bf32bf0b553e95ad71d7126',
+  keys: { min: 1, variable: false },
+  resend: 'safe',
+  batchMax: null,
+  batchArg: 1,
+  readonly: true,
+  source: `local function is_error(reply)
+return type(reply) == 'table' and reply.err ~= nil
+end
+local function is_wrong_type(reply)
+return string.find(reply.err, 'WRONGTYPE', 1, true) ~= nil
+end
+local function is_before(one, other)
+for i = 1, math.min(#one, #other) do
+local a, b = string.byte(one, i), string.byte(other, i)
+if a ~= b then
+return a < b
+end
+end
+return #one < #other
+end
+local function rank_of(score, id, inclusive)
+local low = redis.call('ZCOUNT', KEYS[1], '-inf', '(' .. score)
+local high = redis.call('ZCOUNT', KEYS[1], '-inf', score)
+while low < high do
+local middle = math.floor((low + high) / 2)
+local member = redis.call('ZRANGE', KEYS[1], middle, middle)[1]
+if is_before(member, id) or (inclusive and member == id) then
+low = middle + 1
+else
+high = middle
+end
+end
+return low
+end
+local size = redis.pcall('ZCARD', KEYS[1])
+if is_error(size) then
+return not is_wrong_type(size) and size
+end
+local limit = tonumber(ARGV[2])
+if ARGV[1] == 'oldest' then
+local first = ARGV[3] == '1' and rank_of(ARGV[4], ARGV[5], true) or 0
+return redis.call('ZRANGE', KEYS[1], first, first + limit - 1, 'WITHSCORES')
+end
+local newer = ARGV[3] == '1' and size - rank_of(ARGV[4], ARGV[5], false) or 0
+return redis.call('ZREVRANGE', KEYS[1], newer, newer + limit - 1, 'WITHSCORES')
+`,
+}
+
+export const stripe402Pending: Script = {
+  name: 'stripe402_pending',
+  sha1: 'd012a65c187f0e69896baa06194af6bfccca4e2f',
+  keys: { min: 1, variable: false },
+  resend: 'safe',
+  batchMax: null,
+  batchArg: 1,
+  readonly: true,
+  source: `local function is_error(reply)
+return type(reply) == 'table' and reply.err ~= nil
+end
+local function is_wrong_type(reply)
+return string.find(reply.err, 'WRONGTYPE', 1, true) ~= nil
+end
+local pending = redis.pcall('HGETALL', KEYS[1])
+if is_error(pending) and is_wrong_type(pending) then
+return false
+end
+return pending
+`,
+}
+
+export const stripe402Prune: Script = {
+  name: 'stripe402_prune',
+  sha1: '98543ce0f53a4f18c01b5f750b069a18cf4ff643',
+  keys: { min: 2, variable: true },
+  resend: 'safe',
+  batchMax: 100,
+  batchArg: 1,
+  readonly: false,
+  source: `local removed = 0
+for i = 3, #KEYS do
+local score = redis.call('ZSCORE', KEYS[1], ARGV[i])
+if score and tonumber(score) < tonumber(ARGV[2]) then
+redis.call('DEL', KEYS[i])
+redis.pcall('HDEL', KEYS[2], ARGV[i])
+removed = removed + redis.call('ZREM', KEYS[1], ARGV[i])
+end
+end
+return removed
+`,
+}
+
 export const walletDecide: Script = {
   name: 'wallet_decide',
   sha1: '8793157ec555fa59aee7542df4062fb519d7682c',
@@ -3819,4 +4441,4 @@ return witnesses
 `,
 }
 
-export const scripts = { agendaClaim, agendaScan, lockRelease, lockRenew, lockTake, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, witnessShare } as const satisfies Record<string, Script>
+export const scripts = { agendaClaim, agendaScan, lockRelease, lockRenew, lockTake, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, witnessShare } as const satisfies Record<string, Script>

@@ -76,6 +76,7 @@ const OPERATIONS: Record<string, (wallet: Wallet, options: object, hf: Holdfast)
   unfreeze: (wallet, options) => wallet.unfreeze(options as never),
   setCreditLimit: (wallet, options) => wallet.setCreditLimit(5, options as never),
   close: (wallet, options) => wallet.close(options as never),
+  note: (wallet, options) => wallet.note(options as never),
   meter: (wallet, options) => wallet.meter({ ...units, key: undefined, ...options } as never),
   transfer: (wallet, options, hf) => hf.transfer(wallet.id, 'other', 5, options as never),
 }

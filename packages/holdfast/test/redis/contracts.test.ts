@@ -10,6 +10,7 @@ import { emptyState } from '../machine/oracle.js'
 import { AcquaintedSequencer } from '../sequencer/support/acquainted.js'
 import { script } from './support/scripts.js'
 import { StrictRunner, sitesOf } from './support/strict-runner.js'
+import { useStripe402 } from './support/stripe402-calls.js'
 
 const shipped: readonly Script[] = Object.values(scripts)
 const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 7), shards: 1 })
@@ -66,6 +67,7 @@ describe('every shipped script', () => {
   it('touches only its KEYS, at each of its calls to Redis', async () => {
     await useEverything(runner)
     await useLocks(runner)
+    await useStripe402(runner)
     expect(await runner.denied()).toEqual([])
     const reached = new Set(await runner.reached())
     expect(shipped.flatMap(sitesOf).filter((site) => !reached.has(site))).toEqual([])

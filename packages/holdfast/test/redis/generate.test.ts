@@ -148,10 +148,11 @@ describe('generating a tree', () => {
   afterEach(() => rmSync(root, { recursive: true }))
 
   it('gives empty modules for a tree without sources', () => {
-    expect(generate({ root })).toHaveLength(3)
+    expect(generate({ root })).toHaveLength(4)
     expect(evaluate('redis/scripts.generated.ts', 'scripts')).toEqual({})
     expect(evaluate('postgres/migrations.generated.ts', 'MIGRATIONS')).toEqual([])
     expect(evaluate('postgres/queries.generated.ts', 'QUERIES')).toEqual({})
+    expect(evaluate('stripe402/queries.generated.ts', 'QUERIES')).toEqual({})
   })
 
   it('carries scripts, migrations and queries over to the letter', () => {

@@ -23,6 +23,7 @@ export const GROUPS = {
   keys: 'API keys for the server',
   webhooks: 'where events are told',
   wallet: 'look at wallets and move money, by asking a server that runs (HOLDFAST_URL, HOLDFAST_KEY)',
+  stripe402: 'what stripe402 keeps in Redis or Postgres: compare it, and take it into wallets',
 } as const
 
 export const COMMANDS: readonly Definition[] = [
@@ -193,6 +194,23 @@ export const COMMANDS: readonly Definition[] = [
     run: from(
       () => import('./wallet/watch.js'),
       (module) => module.watch,
+    ),
+  },
+  {
+    name: 'stripe402 import',
+    description:
+      'take the clients of a stripe402 store, with their transactions, into wallets. Safe to repeat: what is there stays, what is missing comes',
+    run: from(
+      () => import('./stripe402/import.js'),
+      (module) => module.importClients,
+    ),
+  },
+  {
+    name: 'stripe402 verify',
+    description: 'compare the balances of a stripe402 store with its transactions, and change nothing',
+    run: from(
+      () => import('./stripe402/verify.js'),
+      (module) => module.verify,
     ),
   },
   {

@@ -20,25 +20,21 @@ export async function withHoldfast<T>(
   { config, nameOf }: ReadConfig,
   terminal: Terminal,
   work: (given: Work) => Promise<T>,
+  databaseConnections = 4,
 ): Promise<T> {
   const connections = await openConnections({
     redisUrl: config.redisUrl as string,
     databaseUrl: config.databaseUrl as string,
     schema: config.schema as string,
     redisConnections: 1,
-    databaseConnections: 4,
+    databaseConnections,
     migrate: false,
     names: { redis: nameOf('redisUrl'), postgres: nameOf('databaseUrl') },
     telemetry: {},
   })
   const stop = new AbortController()
   void untilSignal().then(() => stop.abort())
-  let toldAt = performance.now()
-  const progress = (line: () => string): void => {
-    if (performance.now() - toldAt < PROGRESS_MS) return
-    toldAt = performance.now()
-    terminal.progress(line())
-  }
+  const progress = progressOf(terminal)
   try {
     const { redis, postgres } = connections
     const hf = await Holdfast.connect({ redis, postgres, migrate: false, audit: false })
@@ -54,6 +50,16 @@ export async function withHoldfast<T>(
     throw error
   } finally {
     await connections.close()
+  }
+}
+
+/** At most one line a second, and none in the first. */
+export function progressOf(terminal: Terminal): Work['progress'] {
+  let toldAt = performance.now()
+  return (line) => {
+    if (performance.now() - toldAt < PROGRESS_MS) return
+    toldAt = performance.now()
+    terminal.progress(line())
   }
 }
 

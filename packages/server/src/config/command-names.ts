@@ -32,14 +32,27 @@ export const PAGES = ['wallet list', 'wallet holds', 'wallet entries'] as const
 /** Ask a server that runs. */
 export const WALLETS = ['wallet open', 'wallet show', ...PAGES, ...MOVES, 'wallet explain', 'wallet watch'] as const
 
+/** About a stripe402 store that is there. The first takes it into wallets, so that it needs both servers. */
+export const STRIPE402 = ['stripe402 import', 'stripe402 verify'] as const
+
 /** Of the repository rather than of the package. */
 export const WORKSHOP = ['bench', 'sim', 'chaos'] as const
 
 /** All that need the database. */
-export const ON_A_DATABASE = ['dev', 'serve', 'migrate', ...TOOLS, ...LOOKS, ...KEYS, ...WEBHOOKS] as const
+export const ON_A_DATABASE = [
+  'dev',
+  'serve',
+  'migrate',
+  ...TOOLS,
+  ...LOOKS,
+  ...KEYS,
+  ...WEBHOOKS,
+  'stripe402 import',
+] as const
 
 export type CommandName =
   | (typeof ON_A_DATABASE)[number]
   | (typeof WALLETS)[number]
+  | (typeof STRIPE402)[number]
   | (typeof WORKSHOP)[number]
   | 'completion'

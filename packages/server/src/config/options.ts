@@ -7,6 +7,7 @@ import { CONNECTIONS } from './options/connections.js'
 import { EVENTS } from './options/events.js'
 import { KEY_OPTIONS } from './options/keys.js'
 import { SERVING } from './options/serving.js'
+import { STRIPE402_OPTIONS } from './options/stripe402.js'
 import { UPKEEP } from './options/upkeep.js'
 import { WALLET_OPTIONS } from './options/wallets.js'
 import { boolean, oneOf } from './parsers.js'
@@ -25,6 +26,7 @@ export const OPTIONS = {
   ...EVENTS,
   ...KEY_OPTIONS,
   ...WALLET_OPTIONS,
+  ...STRIPE402_OPTIONS,
   shell: option<(typeof SHELLS)[number]>({
     flag: 'shell',
     hint: 'shell',
@@ -39,7 +41,7 @@ export const OPTIONS = {
   json: option({
     flag: 'json',
     text: 'Answer on standard output with one line of JSON; of watch: a line an entry',
-    commands: [...ON_A_DATABASE, ...WALLETS],
+    commands: [...ON_A_DATABASE, ...WALLETS, 'stripe402 verify'],
     default: false,
     expected: 'no value',
     parse: boolean,

@@ -17,9 +17,9 @@ export const KEY_OPTIONS = {
   tenant: option<string>({
     flag: 'tenant',
     hint: 'name',
-    text: 'Whose wallets the key or webhook is for; of a list: only those of this tenant',
-    commands: ['keys create', 'keys list', 'webhooks create', 'webhooks list'],
-    defaultOf: { 'keys create': 'default', 'webhooks create': 'default' },
+    text: 'Whose wallets the key or webhook is for, or clients become; of a list: only those of this tenant',
+    commands: ['keys create', 'keys list', 'webhooks create', 'webhooks list', 'stripe402 import'],
+    defaultOf: { 'keys create': 'default', 'webhooks create': 'default', 'stripe402 import': 'default' },
     expected: '1 to 64 of a-z, 0-9, _ and -',
     parse: (text) => (/^[a-z0-9_-]{1,64}$/.test(text) ? text : undefined),
   }),

@@ -58,7 +58,7 @@ export const UPKEEP = {
   dryRun: option({
     flag: 'dry-run',
     text: 'Look, and change nothing',
-    commands: ['reconcile'],
+    commands: ['reconcile', 'stripe402 import'],
     default: false,
     expected: 'no value',
     parse: boolean,

@@ -1,0 +1,24 @@
+-- The same, once for a key. Who runs into another with this key at the same moment fails on the primary key of what is kept, and all of it
+-- with him; asking again shows him what the other was told.
+WITH seen AS (
+  SELECT type, amount::text AS amount, balance::text AS balance FROM stripe402_keys
+  WHERE client_id = $1 AND scope = 'balance' AND key = $3
+),
+changed AS (
+  UPDATE stripe402_clients SET balance = balance + $2::bigint, updated_at = now()
+  WHERE client_id = $1 AND NOT EXISTS (SELECT FROM seen)
+    -- In this order: what is far too large can't be added to.
+    AND CASE WHEN balance BETWEEN 0 AND 9007199254740991 AND balance % 1 = 0
+             THEN balance + $2::bigint BETWEEN 0 AND 9007199254740991 ELSE false END
+  RETURNING client_id, balance
+),
+kept AS (
+  INSERT INTO stripe402_keys (client_id, scope, key, type, amount, balance)
+  SELECT client_id, 'balance', $3, $4, abs($2::bigint), balance FROM changed
+)
+SELECT client.client_id IS NOT NULL AS known, client.balance AS before, changed.balance::text AS after,
+       seen.type AS seen_type, seen.amount AS seen_amount, seen.balance AS seen_balance
+FROM (SELECT) one
+LEFT JOIN (SELECT client_id, balance::text AS balance FROM stripe402_clients WHERE client_id = $1) client ON true
+LEFT JOIN changed ON true
+LEFT JOIN seen ON true

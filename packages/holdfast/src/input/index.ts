@@ -1,0 +1,77 @@
+import { HoldfastError } from '../errors/index.js'
+
+/** What any argument is checked for, whoever takes it. Messages say what was expected and what came. */
+
+const LENGTH_MAX = 255
+const AMOUNT_MAX = Number.MAX_SAFE_INTEGER
+
+const CONTROL = /\p{Cc}/u
+
+/** An id, a key or a name: 1 to 255 characters unless another limit is given, no control characters, no half characters. */
+export function text(name: string, value: unknown, max = LENGTH_MAX): string {
+  if (typeof value !== 'string') throw invalid(name, 'a string', show(value))
+  if (value.length === 0 || (value.length > max && [...value].length > max)) {
+    throw invalid(name, `1 to ${max} characters`, `${[...value].length} characters`)
+  }
+  if (CONTROL.test(value)) throw invalid(name, 'no control characters', 'one with a control character')
+  if (!value.isWellFormed()) throw invalid(name, 'well-formed Unicode', 'a lone surrogate')
+  return value
+}
+
+/** An integer from `min` to 2^53 − 1. */
+export function amount(name: string, value: unknown, min: 0 | 1): number {
+  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < min) {
+    throw new HoldfastError(
+      'invalid_amount',
+      `${name}: expected an integer from ${min} to ${AMOUNT_MAX}, got ${show(value)}`,
+    )
+  }
+  // Minus zero is a zero that prints differently.
+  return value + 0
+}
+
+export function integer(name: string, value: unknown, min: number, max: number): number {
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < min || value > max) {
+    throw invalid(name, `an integer from ${min} to ${max}`, show(value))
+  }
+  return value + 0
+}
+
+export function oneOf<T extends string>(name: string, value: unknown, allowed: readonly T[]): T {
+  if (!allowed.includes(value as T)) throw invalid(name, allowed.map((one) => `'${one}'`).join(' or '), show(value))
+  return value as T
+}
+
+export function flag(name: string, value: unknown): boolean {
+  if (value === undefined || typeof value === 'boolean') return value ?? false
+  throw invalid(name, 'true or false', show(value))
+}
+
+export function signal(value: unknown): AbortSignal | undefined {
+  if (value === undefined || value instanceof AbortSignal) return value
+  throw invalid('signal', 'an AbortSignal', show(value))
+}
+
+/** What has no default. */
+export function given(name: string, value: unknown, expected: string): void {
+  if (value === undefined || value === null) throw invalid(name, expected, show(value))
+}
+
+export function options(name: string, value: unknown): Record<string, unknown> {
+  if (value === undefined) return {}
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalid(name, 'an object', show(value))
+  return value as Record<string, unknown>
+}
+
+export function invalid(name: string, expected: string, got: string): HoldfastError {
+  return new HoldfastError('invalid_argument', `${name}: expected ${expected}, got ${got}`)
+}
+
+/** Numbers and kinds, never the text itself: it may be personal. */
+export function show(value: unknown): string {
+  if (typeof value === 'number' || typeof value === 'boolean' || typeof value === 'bigint') return String(value)
+  if (typeof value === 'string') return `a string of ${value.length} characters`
+  if (value === null) return 'null'
+  if (value === undefined) return 'nothing'
+  return Array.isArray(value) ? 'an array' : `a ${typeof value}`
+}

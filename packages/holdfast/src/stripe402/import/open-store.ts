@@ -1,0 +1,41 @@
+import pg from 'pg'
+import { HoldfastError } from '../../errors/index.js'
+import { RedisConnection } from '../../redis/index.js'
+import { PostgresStore } from '../postgres/store.js'
+import { RedisStore } from '../redis/store.js'
+import type { LedgerStore } from '../types.js'
+
+/** Where a stripe402 store is, by its URL. */
+export type StoreSource = { readonly redis: string } | { readonly postgres: string }
+
+export interface OpenedStore {
+  readonly store: LedgerStore
+  close(): Promise<void>
+}
+
+const CONNECTIONS = 4
+
+/** The store at an address, over connections of its own: for a tool that looks at it and leaves again. */
+export async function openStore(source: StoreSource): Promise<OpenedStore> {
+  return 'redis' in source ? openRedis(source.redis) : openPostgres(source.postgres)
+}
+
+async function openRedis(url: string): Promise<OpenedStore> {
+  const connection = new RedisConnection(url)
+  try {
+    await connection.ready()
+    const client = connection.take()
+    if (!client) throw new HoldfastError('unavailable', `Redis at ${connection.address} can't be reached`)
+    return { store: new RedisStore(client), close: () => connection.close() }
+  } catch (error) {
+    await connection.close()
+    throw error
+  }
+}
+
+function openPostgres(url: string): OpenedStore {
+  const pool = new pg.Pool({ connectionString: url, max: CONNECTIONS })
+  // An idle connection that breaks is no failure of anybody's call; without a listener it would end the process.
+  pool.on('error', () => {})
+  return { store: new PostgresStore(pool), close: () => pool.end() }
+}
