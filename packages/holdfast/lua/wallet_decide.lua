@@ -12,7 +12,7 @@
 -- Returns one packed string: the server's clock and its life, then for each wallet and each command
 --       wallet   epoch, acked, how many entries, and all pending entries that the caller does not have yet, oldest first; a missing one
 --                ends the list                                                        or: untrusted, why, epoch
---       command  accepted, seq · replay, entry · words:
+--       command  accepted, seq · replay (or: of what was acknowledged from memory), entry · words:
 --                no epoch seq head code fact value … · conflict epoch seq head · seen (the result is gone from here; the journal has it)
 --                late · more · facts · touched due epoch seq · full · unmarked · untrusted · error text
 --
@@ -38,7 +38,7 @@ local FACTS = '<dddBdd'
 local BEYOND, MEMORY, REFUND, KNOWN = 1, 2, 4, 8
 
 local TRUSTED, UNTRUSTED = 0, 1
-local ACCEPTED, REPLAY, WORDS = 0, 1, 2
+local ACCEPTED, REPLAY, WORDS, REPLAY_MEMORY = 0, 1, 2, 3
 
 local command_count = tonumber(ARGV[1])
 local message = ARGV[2]
@@ -107,7 +107,7 @@ end
 
 -- The answer to a key that was seen before, or nil; and the entry, where that is the answer.
 local function recall(w, c)
-  local bytes = find_entry(w, c)
+  local bytes, memory = find_entry(w, c)
   if not bytes then
     if (c.kind == 'hold' or c.kind == 'meter') and get(w, 'h:' .. c.hold) then
       return { 'seen' }
@@ -119,7 +119,7 @@ local function recall(w, c)
   if entry.params ~= c.params or (c.kind ~= 'refund' and entry.hold ~= c.hold) then
     return { 'conflict', digits(entry.epoch), digits(entry.seq), entry.hash }
   end
-  return REPLAY, bytes
+  return memory and REPLAY_MEMORY or REPLAY, bytes
 end
 
 local function attempt(c)
@@ -215,8 +215,8 @@ for i = 1, command_count do
   end
   if answer == ACCEPTED then
     reply[#reply + 1] = pack('<Bd', ACCEPTED, details[i])
-  elseif answer == REPLAY then
-    reply[#reply + 1] = pack('<B', REPLAY)
+  elseif answer == REPLAY or answer == REPLAY_MEMORY then
+    reply[#reply + 1] = pack('<B', answer)
     reply[#reply + 1] = details[i]
   else
     local words = table.concat(answer, '\n')

@@ -98,7 +98,7 @@ local function find_among(w, marks, last_seq, c)
       local bytes = entry_bytes(w, seq)
       local _, _, entry_key = unpack_bytes(ENTRY_NAMES, bytes)
       if entry_key == c.key then
-        return bytes
+        return bytes, string.sub(marks, at + MARK - 1, at + MARK - 1) == 'm'
       end
     end
     at = string.find(marks, c.mark, at + 1, true)
@@ -106,11 +106,11 @@ local function find_among(w, marks, last_seq, c)
   return nil
 end
 
--- The entry that a command's key has made, as far as it is remembered here.
+-- The entry that a command's key has made, as far as it is remembered here; and whether it was acknowledged from memory.
 local function find_entry(w, c)
-  local bytes = find_among(w, w.recent, w.before, c)
+  local bytes, memory = find_among(w, w.recent, w.before, c)
   if not bytes and w.fresh ~= '' then
-    bytes = find_among(w, w.fresh, w.seq, c)
+    return find_among(w, w.fresh, w.seq, c)
   end
-  return bytes
+  return bytes, memory
 end

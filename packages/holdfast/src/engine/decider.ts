@@ -226,7 +226,7 @@ export class Decider {
           this.#context.witnesses.note(attempt.lane.place.ref, entry)
           return attempt.accept(entry, true, 'ledger')
         }
-        if (attempt.memory) return attempt.accept(entry, true, 'memory')
+        if (attempt.memory && answer.memory) return attempt.accept(entry, true, 'memory')
         return this.#wait(attempt, itemOf(attempt.lane, at, entry.seq), {
           attempt,
           next: { type: 'accept', replayed: true },

@@ -713,7 +713,7 @@ return removed
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: '8793157ec555fa59aee7542df4062fb519d7682c',
+  sha1: '512814986e7a613ad5796c922606cfbcf729d193',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -1020,7 +1020,7 @@ if (at - 1) % MARK == 0 and seq > w.seq - w.ring then
 local bytes = entry_bytes(w, seq)
 local _, _, entry_key = unpack_bytes(ENTRY_NAMES, bytes)
 if entry_key == c.key then
-return bytes
+return bytes, string.sub(marks, at + MARK - 1, at + MARK - 1) == 'm'
 end
 end
 at = string.find(marks, c.mark, at + 1, true)
@@ -1028,11 +1028,11 @@ end
 return nil
 end
 local function find_entry(w, c)
-local bytes = find_among(w, w.recent, w.before, c)
+local bytes, memory = find_among(w, w.recent, w.before, c)
 if not bytes and w.fresh ~= '' then
-bytes = find_among(w, w.fresh, w.seq, c)
+return find_among(w, w.fresh, w.seq, c)
 end
-return bytes
+return bytes, memory
 end
 local REFUNDS_MAX = 64
 local function refunds_of(w)
@@ -1412,7 +1412,7 @@ local CHARGE = '<dd'
 local FACTS = '<dddBdd'
 local BEYOND, MEMORY, REFUND, KNOWN = 1, 2, 4, 8
 local TRUSTED, UNTRUSTED = 0, 1
-local ACCEPTED, REPLAY, WORDS = 0, 1, 2
+local ACCEPTED, REPLAY, WORDS, REPLAY_MEMORY = 0, 1, 2, 3
 local command_count = tonumber(ARGV[1])
 local message = ARGV[2]
 local caller_clock, ahead_max, help_after, pending_max, agenda_count, told_life, position = unpack_bytes(HEADER, message)
@@ -1473,7 +1473,7 @@ distrust[i] = { why, epoch }
 end
 end
 local function recall(w, c)
-local bytes = find_entry(w, c)
+local bytes, memory = find_entry(w, c)
 if not bytes then
 if (c.kind == 'hold' or c.kind == 'meter') and get(w, 'h:' .. c.hold) then
 return { 'seen' }
@@ -1484,7 +1484,7 @@ local entry = read_entry(bytes)
 if entry.params ~= c.params or (c.kind ~= 'refund' and entry.hold ~= c.hold) then
 return { 'conflict', digits(entry.epoch), digits(entry.seq), entry.hash }
 end
-return REPLAY, bytes
+return memory and REPLAY_MEMORY or REPLAY, bytes
 end
 local function attempt(c)
 local w = wallets[c.wallet]
@@ -1572,8 +1572,8 @@ answer = { 'untrusted' }
 end
 if answer == ACCEPTED then
 reply[#reply + 1] = pack('<Bd', ACCEPTED, details[i])
-elseif answer == REPLAY then
-reply[#reply + 1] = pack('<B', REPLAY)
+elseif answer == REPLAY or answer == REPLAY_MEMORY then
+reply[#reply + 1] = pack('<B', answer)
 reply[#reply + 1] = details[i]
 else
 local words = table.concat(answer, '\\n')
@@ -1820,7 +1820,7 @@ return 1
 
 export const walletInspect: Script = {
   name: 'wallet_inspect',
-  sha1: '070dba6edd7c2ed3a9caf1a9024781c305ff2d56',
+  sha1: '1ad16f7feac2aa5e5e97ac13b5fc503da3a2f716',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -2127,7 +2127,7 @@ if (at - 1) % MARK == 0 and seq > w.seq - w.ring then
 local bytes = entry_bytes(w, seq)
 local _, _, entry_key = unpack_bytes(ENTRY_NAMES, bytes)
 if entry_key == c.key then
-return bytes
+return bytes, string.sub(marks, at + MARK - 1, at + MARK - 1) == 'm'
 end
 end
 at = string.find(marks, c.mark, at + 1, true)
@@ -2135,11 +2135,11 @@ end
 return nil
 end
 local function find_entry(w, c)
-local bytes = find_among(w, w.recent, w.before, c)
+local bytes, memory = find_among(w, w.recent, w.before, c)
 if not bytes and w.fresh ~= '' then
-bytes = find_among(w, w.fresh, w.seq, c)
+return find_among(w, w.fresh, w.seq, c)
 end
-return bytes
+return bytes, memory
 end
 local PENDING_MAX = 4096
 local life = incarnation()
@@ -2173,7 +2173,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: '24c7263efb63236f5387d6b514bab2625a7106d7',
+  sha1: '8b966ed805aa1a6013d2f40ca090a2df0c08df0d',
   keys: { min: 3, variable: false },
   resend: 'never',
   batchMax: null,
@@ -2480,7 +2480,7 @@ if (at - 1) % MARK == 0 and seq > w.seq - w.ring then
 local bytes = entry_bytes(w, seq)
 local _, _, entry_key = unpack_bytes(ENTRY_NAMES, bytes)
 if entry_key == c.key then
-return bytes
+return bytes, string.sub(marks, at + MARK - 1, at + MARK - 1) == 'm'
 end
 end
 at = string.find(marks, c.mark, at + 1, true)
@@ -2488,11 +2488,11 @@ end
 return nil
 end
 local function find_entry(w, c)
-local bytes = find_among(w, w.recent, w.before, c)
+local bytes, memory = find_among(w, w.recent, w.before, c)
 if not bytes and w.fresh ~= '' then
-bytes = find_among(w, w.fresh, w.seq, c)
+return find_among(w, w.fresh, w.seq, c)
 end
-return bytes
+return bytes, memory
 end
 local REFUNDS_MAX = 64
 local function refunds_of(w)
@@ -2953,7 +2953,7 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: '1103d117c1152df81cf2ceee6b4374385df16637',
+  sha1: '436c7d0ba5a1929d0605c8c57494917cf04ba662',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -3260,7 +3260,7 @@ if (at - 1) % MARK == 0 and seq > w.seq - w.ring then
 local bytes = entry_bytes(w, seq)
 local _, _, entry_key = unpack_bytes(ENTRY_NAMES, bytes)
 if entry_key == c.key then
-return bytes
+return bytes, string.sub(marks, at + MARK - 1, at + MARK - 1) == 'm'
 end
 end
 at = string.find(marks, c.mark, at + 1, true)
@@ -3268,11 +3268,11 @@ end
 return nil
 end
 local function find_entry(w, c)
-local bytes = find_among(w, w.recent, w.before, c)
+local bytes, memory = find_among(w, w.recent, w.before, c)
 if not bytes and w.fresh ~= '' then
-bytes = find_among(w, w.fresh, w.seq, c)
+return find_among(w, w.fresh, w.seq, c)
 end
-return bytes
+return bytes, memory
 end
 local PENDING_MAX = 4096
 local life = incarnation()
@@ -3314,7 +3314,7 @@ return reply
 
 export const walletRecall: Script = {
   name: 'wallet_recall',
-  sha1: '47602a741a06a11fe4193bbacbd9c1aa138340fd',
+  sha1: '62394a1675e1addbaf480e533d91d56c193c4922',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -3611,7 +3611,7 @@ if (at - 1) % MARK == 0 and seq > w.seq - w.ring then
 local bytes = entry_bytes(w, seq)
 local _, _, entry_key = unpack_bytes(ENTRY_NAMES, bytes)
 if entry_key == c.key then
-return bytes
+return bytes, string.sub(marks, at + MARK - 1, at + MARK - 1) == 'm'
 end
 end
 at = string.find(marks, c.mark, at + 1, true)
@@ -3619,11 +3619,11 @@ end
 return nil
 end
 local function find_entry(w, c)
-local bytes = find_among(w, w.recent, w.before, c)
+local bytes, memory = find_among(w, w.recent, w.before, c)
 if not bytes and w.fresh ~= '' then
-bytes = find_among(w, w.fresh, w.seq, c)
+return find_among(w, w.fresh, w.seq, c)
 end
-return bytes
+return bytes, memory
 end
 local listed = redis.call('ZSCORE', KEYS[1], ARGV[1]) and '1' or '0'
 local w, core = read_core(KEYS[2])
@@ -3646,7 +3646,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: 'd305518e75f5be6519dd1f2d0bd78979c3d9d085',
+  sha1: '5473178096d963a267526300c517b5d08a18542b',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -3953,7 +3953,7 @@ if (at - 1) % MARK == 0 and seq > w.seq - w.ring then
 local bytes = entry_bytes(w, seq)
 local _, _, entry_key = unpack_bytes(ENTRY_NAMES, bytes)
 if entry_key == c.key then
-return bytes
+return bytes, string.sub(marks, at + MARK - 1, at + MARK - 1) == 'm'
 end
 end
 at = string.find(marks, c.mark, at + 1, true)
@@ -3961,11 +3961,11 @@ end
 return nil
 end
 local function find_entry(w, c)
-local bytes = find_among(w, w.recent, w.before, c)
+local bytes, memory = find_among(w, w.recent, w.before, c)
 if not bytes and w.fresh ~= '' then
-bytes = find_among(w, w.fresh, w.seq, c)
+return find_among(w, w.fresh, w.seq, c)
 end
-return bytes
+return bytes, memory
 end
 local REFUNDS_MAX = 64
 local function refunds_of(w)

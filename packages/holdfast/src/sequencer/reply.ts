@@ -30,7 +30,8 @@ export type Distrust = 'missing' | 'incarnation' | 'epoch' | 'error'
 /** What the script says to one command. Rejections carry their facts as they came: names and numbers. */
 export type Answer =
   | { type: 'accepted'; seq: number }
-  | { type: 'replay'; entry: Entry }
+  /** `memory`: it may be acknowledged from memory, because it was made to be: should it be lost on its way, it is decided again. */
+  | { type: 'replay'; entry: Entry; memory: boolean }
   | { type: 'rejected'; rest: Rest; code: RejectionCode; facts: Record<string, number> }
   | { type: 'conflict'; rest: Rest }
   | { type: 'touched'; touch: Touch }
@@ -109,6 +110,7 @@ type Untrusted = Extract<Answer, { type: 'untrusted' }>
 const TRUSTED = 0
 const ACCEPTED = 0
 const REPLAY = 1
+const REPLAY_MEMORY = 3
 
 /**
  * The reply of `wallet_decide`; `wallets` are those of the commands, by their index. Entries stand in it as they stand in Redis: where
@@ -145,7 +147,9 @@ function readEntry(reader: MessageReader): Entry {
 function readAnswer(reader: MessageReader, run: PendingRun | Untrusted): Answer {
   const type = reader.byte()
   if (type === ACCEPTED) return { type: 'accepted', seq: reader.number() }
-  if (type === REPLAY) return { type: 'replay', entry: readEntry(reader) }
+  if (type === REPLAY || type === REPLAY_MEMORY) {
+    return { type: 'replay', entry: readEntry(reader), memory: type === REPLAY_MEMORY }
+  }
   return readWords(reader.string(reader.count()).split('\n'), run)
 }
 

@@ -58,6 +58,23 @@ describe('durability memory', () => {
     expect(await wallet.get()).toMatchObject({ available: 70, seq: 3 })
   })
 
+  it('does not tell from memory what was not made to be: it would be lost if it were not appended', async () => {
+    const wallet = await memoryWallet()
+    proxy.hold()
+    const first = wallet.debit(30, { key: 'a' })
+    let answered = false
+    const repeated = wallet.debit(30, { key: 'a', durability: 'memory' }).finally(() => {
+      answered = true
+    })
+    // One more by another key is decided behind both, and told.
+    await wallet.debit(1, { key: 'b', durability: 'memory' })
+    await wallet.debit(1, { key: 'c', durability: 'memory' })
+    expect(answered).toBe(false)
+    proxy.behave()
+    expect(await first).toMatchObject({ replayed: false, durability: 'ledger' })
+    expect(await repeated).toMatchObject({ replayed: true, durability: 'ledger' })
+  })
+
   it('makes a repetition that wants the ledger wait for the append', async () => {
     const wallet = await memoryWallet()
     proxy.hold()
