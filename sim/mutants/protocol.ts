@@ -117,7 +117,7 @@ export const PROTOCOL: readonly Mutant[] = [
     patches: [
       {
         file: `${ENGINE}/decider.ts`,
-        find: "if (attempt.memory) return attempt.accept(entry, false, 'memory')",
+        find: "if (attempt.byMemory) return attempt.accept(entry, false, 'memory')",
         replace: "return attempt.accept(entry, false, 'ledger')",
       },
     ],
@@ -129,11 +129,23 @@ export const PROTOCOL: readonly Mutant[] = [
     patches: [
       {
         file: `${ENGINE}/decider.ts`,
-        find: "if (attempt.memory) return attempt.accept(entry, true, 'memory')",
+        find: "if (attempt.memory && answer.memory) return attempt.accept(entry, true, 'memory')",
         replace: "return attempt.accept(entry, true, 'ledger')",
       },
     ],
     within: 200,
+  },
+  {
+    rule: 'only what was made to be told from memory is',
+    without: 'an entry is told from memory that nobody decides again when it is lost on its way',
+    patches: [
+      {
+        file: `${ENGINE}/decider.ts`,
+        find: "if (attempt.memory && answer.memory) return attempt.accept(entry, true, 'memory')",
+        replace: "if (attempt.memory) return attempt.accept(entry, true, 'memory')",
+      },
+    ],
+    within: 500,
   },
   {
     rule: 'a "no" is an answer too',
