@@ -85,10 +85,22 @@ function describeProblems(schema: FastifySchema, { scope, refusals = [] }: Fasti
   }
   return {
     ...schema,
+    ...(schema.querystring ? { querystring: withoutDefaults(schema.querystring as QuerySchema) } : {}),
     security: [{ bearer: scope ? [scope] : [] }],
     response: { ...(schema.response as object), ...problems },
   }
 }
+
+interface QuerySchema {
+  readonly properties: Readonly<Record<string, object>>
+  readonly required?: readonly string[]
+}
+
+/** What has a default is there for the route that asks for it, and nothing that a caller must send. */
+const withoutDefaults = (schema: QuerySchema): object => ({
+  ...schema,
+  required: schema.required?.filter((name) => !('default' in (schema.properties[name] ?? {}))) ?? [],
+})
 
 /** The page's scripts and styles come from here and so does what it calls; its icons stand in its styles as data. */
 const DOCS_CSP =

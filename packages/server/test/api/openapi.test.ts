@@ -86,6 +86,14 @@ describe('the description', () => {
     }
   })
 
+  it('asks for no parameter that has a default', () => {
+    const byDefault = operations.flatMap(({ parameters = [] }) =>
+      parameters.filter(({ schema }) => 'default' in schema),
+    )
+    expect(byDefault.length).toBeGreaterThan(5)
+    expect(byDefault.filter(({ required }) => required)).toEqual([])
+  })
+
   it('refers to nothing that is not in it', () => {
     const refs = [...new Set(refsIn(document))]
     expect(refs).toContain('#/components/schemas/Problem')
