@@ -68,6 +68,7 @@ describe('the description', () => {
           'string',
           true,
         ])
+        expect([path, response.description]).not.toEqual([path, 'Default Response'])
       }
       if (!path.startsWith('/v1/')) continue
       expect(operation.security).toEqual([
