@@ -117,10 +117,10 @@ describe('holdfast stripe402 import', () => {
     const source = await redisSource(true)
     const { code, stdout, stderr } = await run(['stripe402', 'import', '--from-redis', source], { env })
     expect([code, stderr]).toEqual([1, ''])
-    expect(stdout).toMatch(/^damaged +\w{8}… +client \w{8}…, balance: expected .*, got .*$/m)
+    expect(stdout).toMatch(/^damaged +\w{8}… +balance: expected .*, got a fraction$/m)
     expect(stdout).toMatch(/^unequal +\w{8}… +the balance is 600 above what its transactions come to$/m)
     expect(stdout).toContain('4 clients: 3 imported, 0 were imported before, 1 left out. 3 transactions.')
-    expect(stdout).toContain('1 clients do not come to their balances: 600 are missing, 0 too many')
+    expect(stdout).toContain('Transactions of 1 client do not come to the balance: 600 are missing, 0 too many')
     expect(stdout).toContain('Compared at the end: 49,800 in the store, 49,800 in wallets.')
     for (const id of [ANN, BOB, ODD, BAD]) expect(stdout + stderr).not.toContain(id)
     expect(await balanceOf(env.DATABASE_URL, `stripe402:${ODD}`)).toBe('500')
@@ -211,7 +211,8 @@ describe('holdfast stripe402 verify', () => {
     const source = await redisSource(true)
     const told = await run(['stripe402', 'verify', '--from-redis', source])
     expect(told.code).toBe(1)
-    expect(told.stdout).toContain("1 balances are not what their transactions come to, 1 clients can't be read.")
+    expect(told.stdout).toContain('Balances that are not what their transactions come to: 1.')
+    expect(told.stdout).toContain("Clients that can't be read: 1.")
     for (const id of [ANN, ODD, BAD]) expect(told.stdout).not.toContain(id)
     const { code, stdout } = await run(['stripe402', 'verify', '--json', '--from-redis', source])
     expect(code).toBe(1)
@@ -230,9 +231,14 @@ it('an id that would be a command to a terminal is shown as text', async () => {
   const url = await freshRedis()
   const redis = new Redis(url)
   await fillClient(redis, '\u001b[2Jx', 'much')
+  // All that is wrong with this one is its name, and no store takes that.
+  await fillClient(redis, '\u001b[2Jy', '5')
+  await fillClient(redis, ANN, '0')
   redis.disconnect()
   const { code, stdout } = await run(['stripe402', 'verify', '--from-redis', url])
   expect(code).toBe(1)
+  expect(stdout).toMatch(/^damaged +�\[2Jy +clientId: expected no control characters/m)
+  expect(stdout).toContain('1 client with 0 transactions')
   expect(stdout).not.toContain('\u001b')
   expect(stdout).toContain('�[2Jx')
 })
@@ -240,7 +246,11 @@ it('an id that would be a command to a terminal is shown as text', async () => {
 describe('what can not be done', () => {
   it.each([
     [['verify'], 'Expected --from-redis or --from-postgres, got neither'],
-    [['verify', '--from-redis', 'redis://h', '--from-postgres', 'postgres://h/d'], 'got both'],
+    [
+      ['verify', '--from-redis', 'redis://h', '--from-postgres', 'postgres://h/d'],
+      'got both: --from-redis and --from-postgres',
+    ],
+    [[], 'stripe402: expected one of import, verify behind it'],
     [['verify', '--from-redis', 'http://alice:hunter2@host'], '--from-redis: expected a URL such as redis://'],
     [['import', '--from-redis', 'redis://h'], 'REDIS_URL: expected a URL'],
     [['import', '--wallet-prefix', 'records:x'], '--wallet-prefix: expected 1 to 64 characters'],
@@ -252,13 +262,21 @@ describe('what can not be done', () => {
   })
 
   it.each([
-    ['--from-redis', 'redis://alice:hunter2@127.0.0.1:1', 'Redis at 127.0.0.1:1'],
-    ['--from-postgres', 'postgres://alice:hunter2@127.0.0.1:1/x', 'Postgres at 127.0.0.1:1'],
+    ['--from-redis', 'redis://alice:hunter2@127.0.0.1:1', '--from-redis: Redis at 127.0.0.1:1'],
+    ['--from-postgres', 'postgres://alice:hunter2@127.0.0.1:1/x', '--from-postgres: Postgres at 127.0.0.1:1'],
   ])('a store that is not there (%s) ends with 1', async (flag, url, message) => {
     const { code, stdout, stderr } = await run(['stripe402', 'verify', flag, url])
     expect([code, stdout]).toEqual([1, ''])
     expect(stderr).toContain(message)
     expect(stderr).not.toMatch(/hunter2|alice|^\s+at /m)
+  })
+
+  it('a Redis without clients is told of: it may be the wrong one', async () => {
+    const env = { ...(await target()), STRIPE402_REDIS_URL: await freshRedis() }
+    for (const command of ['verify', 'import']) {
+      const { code, stdout } = await run(['stripe402', command], { env })
+      expect([code, stdout]).toEqual([0, expect.stringContaining('There are no clients of stripe402 here')])
+    }
   })
 
   it('a database without the tables of stripe402 ends with 1, and stays without them', async () => {

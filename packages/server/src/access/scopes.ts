@@ -7,7 +7,7 @@ export const SCOPE_MEANINGS: Record<Scope, string> = {
   read: 'see wallets, holds, sessions, entries and events',
   spend: 'take money out: debits, holds and what becomes of them, sessions, transfers',
   fund: 'open wallets and put money in: credits, refunds',
-  admin: 'freeze, unfreeze, close, allow credit, and say where events are told',
+  admin: 'freeze, unfreeze, close, allow credit, audit, and say where events are told',
 }
 
 export const isScope = (text: string): text is Scope => (SCOPES as readonly string[]).includes(text)

@@ -36,8 +36,15 @@ export async function main(args: readonly string[], terminal: Terminal): Promise
   }
   for (const { name, description } of PASSED_ON) program.addCommand(passOn(name, description, finish))
   try {
-    if (args.length === 0) {
+    const [first, second] = args
+    if (first === undefined) {
       terminal.complain('no command given\nSee: holdfast --help')
+      return EXIT.usage
+    }
+    // Commander would write the whole help as if it were a complaint.
+    if (second === undefined && first in GROUPS) {
+      const names = COMMANDS.flatMap(({ name }) => (name.startsWith(`${first} `) ? [name.slice(first.length + 1)] : []))
+      terminal.complain(`${first}: expected one of ${names.join(', ')} behind it\nSee: holdfast ${first} --help`)
       return EXIT.usage
     }
     await program.parseAsync(args, { from: 'user' })

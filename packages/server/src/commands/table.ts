@@ -11,3 +11,6 @@ export function tableOf(headings: readonly string[], rows: readonly (readonly st
 }
 
 export const number = (value: number): string => value.toLocaleString('en-US')
+
+/** `1 client`, `2 clients`. */
+export const counted = (count: number, one: string): string => `${number(count)} ${one}${count === 1 ? '' : 's'}`

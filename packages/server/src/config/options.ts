@@ -40,7 +40,7 @@ export const OPTIONS = {
   }),
   json: option({
     flag: 'json',
-    text: 'Answer on standard output with one line of JSON; of watch: a line an entry',
+    text: 'Answer on standard output with one line of JSON (wallet watch: one line for each entry)',
     commands: [...ON_A_DATABASE, ...WALLETS, 'stripe402 verify'],
     default: false,
     expected: 'no value',

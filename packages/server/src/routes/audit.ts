@@ -72,7 +72,7 @@ export const auditRoutes: Routes<ApiOptions> = async (app, { holdfast, audits })
       'Kept for 90 days after it was last found. `since` some minutes ago: what is still so, or was repaired since.',
     tags,
     querystring: Type.Object({
-      after: Type.Integer({ minimum: 0, maximum: ID_MAX, default: 0 }),
+      after: Type.Integer({ minimum: 0, maximum: ID_MAX, default: 0, description: '`next` of the page before' }),
       limit: PageLimit,
       since: Type.Integer({
         ...Time,

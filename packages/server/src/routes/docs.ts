@@ -61,10 +61,12 @@ export async function describeApi(app: FastifyInstance, version: string): Promis
       ],
     },
     refResolver: { buildLocalReference: (json, _base, _fragment, index) => `${json.$id ?? `schema-${index}`}` },
-    transform: ({ schema, url, route }) => ({
-      schema: url.startsWith('/v1/') ? describeProblems(schema, route.config ?? {}) : schema,
-      url,
-    }),
+    transform: ({ schema, url, route }) => {
+      const described = schema?.response
+        ? { ...schema, response: describeAnswers(schema.response as Record<string, object>) }
+        : schema
+      return { schema: url.startsWith('/v1/') ? describeProblems(described, route.config ?? {}) : described, url }
+    },
   })
 }
 
@@ -85,10 +87,33 @@ function describeProblems(schema: FastifySchema, { scope, refusals = [] }: Fasti
   }
   return {
     ...schema,
+    ...(schema.querystring ? { querystring: withoutDefaults(schema.querystring as QuerySchema) } : {}),
     security: [{ bearer: scope ? [scope] : [] }],
     response: { ...(schema.response as object), ...problems },
   }
 }
+
+/** OpenAPI wants a sentence for each; what is in it stands in its schema. */
+const describeAnswers = (answers: Record<string, object>): Record<string, object> =>
+  Object.fromEntries(
+    Object.entries(answers).map(([status, schema]) => [
+      status,
+      'description' in schema || 'content' in schema
+        ? schema
+        : { description: 'The answer', content: { 'application/json': { schema } } },
+    ]),
+  )
+
+interface QuerySchema {
+  readonly properties: Readonly<Record<string, object>>
+  readonly required?: readonly string[]
+}
+
+/** What has a default is there for the route that asks for it, and nothing that a caller must send. */
+const withoutDefaults = (schema: QuerySchema): object => ({
+  ...schema,
+  required: schema.required?.filter((name) => !('default' in (schema.properties[name] ?? {}))) ?? [],
+})
 
 /** The page's scripts and styles come from here and so does what it calls; its icons stand in its styles as data. */
 const DOCS_CSP =

@@ -68,6 +68,7 @@ describe('the description', () => {
           'string',
           true,
         ])
+        expect([path, response.description]).not.toEqual([path, 'Default Response'])
       }
       if (!path.startsWith('/v1/')) continue
       expect(operation.security).toEqual([
@@ -84,6 +85,14 @@ describe('the description', () => {
       if (keyed) expect([path, keyed.required, '422' in responses]).toEqual([path, true, true])
       if (method === 'POST' || method === 'PUT') expect([path, bodyOf(operation)?.type]).toEqual([path, 'object'])
     }
+  })
+
+  it('asks for no parameter that has a default', () => {
+    const byDefault = operations.flatMap(({ parameters = [] }) =>
+      parameters.filter(({ schema }) => 'default' in schema),
+    )
+    expect(byDefault.length).toBeGreaterThan(5)
+    expect(byDefault.filter(({ required }) => required)).toEqual([])
   })
 
   it('refers to nothing that is not in it', () => {

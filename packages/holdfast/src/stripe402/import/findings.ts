@@ -1,3 +1,4 @@
+import { HoldfastError } from '../../errors/index.js'
 import { shortId } from '../failures.js'
 
 /**
@@ -37,10 +38,18 @@ export class Findings {
 
   /** What a store says of a client that can't be read. */
   damaged(error: Error): void {
-    const { client } = error as Error & { client?: unknown }
-    this.note({ kind: 'damaged', client: typeof client === 'string' ? client : '', text: error.message })
+    const { client: named } = error as Error & { client?: unknown }
+    const client = typeof named === 'string' ? named : ''
+    const beginning = `client ${client}, `
+    // Who it is stands beside it.
+    const text = error.message.startsWith(beginning) ? error.message.slice(beginning.length) : error.message
+    this.note({ kind: 'damaged', client, text })
   }
 }
+
+/** A name that no method takes, or no wallet can have: of the client, its currency or its customer. */
+export const isUnfit = (error: unknown): error is HoldfastError =>
+  HoldfastError.is(error, 'invalid_argument') || HoldfastError.is(error, 'too_large')
 
 /** Thrown where a client has to stay where it is. */
 export class LeftOut extends Error {

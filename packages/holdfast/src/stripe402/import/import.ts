@@ -1,10 +1,10 @@
 import type { Holdfast, Wallet, WalletState } from '../../api/index.js'
 import { HoldfastError } from '../../errors/index.js'
 import type { ClientRecord, LedgerStore } from '../types.js'
-import { eachOf } from '../walking.js'
+import { eachOf, stopIfAborted } from '../walking.js'
 import { type ClientFacts, ClientWallets, readFacts } from '../wallets/format.js'
 import { fileAll } from './filing.js'
-import { type Finding, type FindingKind, Findings, LeftOut } from './findings.js'
+import { type Finding, type FindingKind, Findings, isUnfit, LeftOut } from './findings.js'
 import { patiently } from './patience.js'
 import { checkFits, type ImportPlan, planOf } from './plan.js'
 import { surveyOf } from './survey.js'
@@ -112,6 +112,8 @@ class ImportRun {
   }
 
   async #take(client: ClientRecord): Promise<void> {
+    // A walk hands over whole pages: who stops it does not wait for the rest of one.
+    stopIfAborted(this.#options.signal)
     const { clientId } = client
     // A walk may come by a client twice.
     if (this.#seen.has(clientId)) return
@@ -126,7 +128,6 @@ class ImportRun {
     } catch (error) {
       if (error instanceof LeftOut) this.#findings.add(error.kind, clientId, error.message)
       else if (HoldfastError.is(error, 'client_damaged')) this.#findings.damaged(error)
-      // A name that no wallet can have: of the client, its currency or its customer.
       else if (isUnfit(error)) this.#findings.add('damaged', clientId, error.message)
       else throw error
       this.#leftOut.add(clientId)
@@ -175,6 +176,7 @@ class ImportRun {
     const balances = { store: 0n, wallets: 0n }
     const seen = new Set<string>()
     const look = async (client: ClientRecord): Promise<void> => {
+      stopIfAborted(this.#options.signal)
       if (seen.has(client.clientId) || this.#leftOut.has(client.clientId)) return
       seen.add(client.clientId)
       const imported = await patiently(() => this.#importedBalance(client.clientId), this.#options.signal)
@@ -208,9 +210,6 @@ class ImportRun {
     this.#options.onProgress?.({ clients, transactions: this.#sums.transactions, comparing })
   }
 }
-
-const isUnfit = (error: unknown): error is HoldfastError =>
-  HoldfastError.is(error, 'invalid_argument') || HoldfastError.is(error, 'too_large')
 
 const sameFacts = (one: ClientFacts, other: ClientFacts): boolean =>
   (Object.keys(one) as (keyof ClientFacts)[]).every((name) => one[name] === other[name])

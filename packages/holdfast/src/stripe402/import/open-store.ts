@@ -33,9 +33,17 @@ async function openRedis(url: string): Promise<OpenedStore> {
   }
 }
 
-function openPostgres(url: string): OpenedStore {
+async function openPostgres(url: string): Promise<OpenedStore> {
   const pool = new pg.Pool({ connectionString: url, max: CONNECTIONS })
   // An idle connection that breaks is no failure of anybody's call; without a listener it would end the process.
   pool.on('error', () => {})
-  return { store: new PostgresStore(pool), close: () => pool.end() }
+  const store = new PostgresStore(pool)
+  try {
+    // The first step of a walk tells whether the server is there, and the tables are.
+    for await (const _ of store.listClients({ onDamaged: () => {} })) break
+    return { store, close: () => pool.end() }
+  } catch (error) {
+    await pool.end()
+    throw error
+  }
 }

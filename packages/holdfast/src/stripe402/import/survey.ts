@@ -15,7 +15,10 @@ export interface Survey {
   readonly all: readonly TransactionRecord[] | null
 }
 
-/** Oldest first, a page at a time. What can't be read is thrown. */
+/**
+ * Oldest first, a page at a time. What can't be read is thrown. A request that pays and is served writes a top-up and a deduction, often
+ * within a millisecond: the money came first, whatever their ids say.
+ */
 export async function* transactionPages(store: LedgerStore, clientId: string): AsyncGenerator<TransactionRecord[]> {
   for (let after: string | undefined; ; ) {
     const page = await store.listTransactions(clientId, {
@@ -23,11 +26,15 @@ export async function* transactionPages(store: LedgerStore, clientId: string): A
       limit: PAGE_SIZE,
       ...(after !== undefined && { after }),
     })
-    yield page.transactions
+    yield page.transactions.sort(
+      (one, other) => one.createdAt.getTime() - other.createdAt.getTime() || rankOf(one) - rankOf(other),
+    )
     if (page.next === null) return
     after = page.next
   }
 }
+
+const rankOf = ({ type }: TransactionRecord): number => (type === 'topup' ? 0 : 1)
 
 /** What can't be told in whole numbers from zero on is thrown: `client_damaged`. `inspect` is shown every transaction, and may throw too. */
 export async function surveyOf(

@@ -1,7 +1,7 @@
 import { HoldfastError } from '../../errors/index.js'
 import type { ClientRecord, LedgerStore } from '../types.js'
-import { eachOf } from '../walking.js'
-import { type Finding, type FindingKind, Findings } from './findings.js'
+import { eachOf, stopIfAborted } from '../walking.js'
+import { type Finding, type FindingKind, Findings, isUnfit } from './findings.js'
 import { differenceOf, surveyOf } from './survey.js'
 
 const CLIENTS_AT_ONCE = 64
@@ -36,6 +36,7 @@ export async function verifyStore(store: LedgerStore, options: VerifyOptions = {
   const seen = new Set<string>()
   const sums = { clients: 0, transactions: 0, balances: 0n, topups: 0n, deductions: 0n }
   const look = async (client: ClientRecord): Promise<void> => {
+    stopIfAborted(signal)
     // A walk may come by a client twice.
     if (seen.has(client.clientId)) return
     seen.add(client.clientId)
@@ -49,8 +50,9 @@ export async function verifyStore(store: LedgerStore, options: VerifyOptions = {
       sums.topups += BigInt(survey.topups)
       sums.deductions += BigInt(survey.deductions)
     } catch (error) {
-      if (!HoldfastError.is(error, 'client_damaged')) throw error
-      findings.damaged(error)
+      if (HoldfastError.is(error, 'client_damaged')) findings.damaged(error)
+      else if (isUnfit(error)) findings.add('damaged', client.clientId, error.message)
+      else throw error
     }
     onProgress?.(sums)
   }

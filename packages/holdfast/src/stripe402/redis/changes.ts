@@ -126,7 +126,8 @@ const REFUSALS: Readonly<Record<string, (clientId: string, amount: number) => Ho
   over: (_, amount) => tooMuch(amount),
   conflict: () => conflict('key'),
   type: (clientId) => clientDamaged(clientId, 'its key', 'a hash', 'another type'),
-  balance: (clientId) => clientDamaged(clientId, 'balance', EXPECTED_BALANCE, 'something else, or nothing'),
+  balance: (clientId) =>
+    clientDamaged(clientId, 'balance', EXPECTED_BALANCE, 'a fraction, a larger number, other text or nothing'),
   transaction: (clientId) => clientDamaged(clientId, 'the key of the transaction', 'a string', 'another type'),
   index: (clientId) => clientDamaged(clientId, 'the index of its transactions', 'a sorted set', 'another type'),
   pending: (clientId) => clientDamaged(clientId, 'what is to be filed of it', 'a hash', 'another type'),

@@ -85,7 +85,7 @@ function textOf(clientId: string, where: string, value: unknown): string {
 function balanceOf(clientId: string, value: string | null | undefined): number {
   const balance = Number(value)
   if (typeof value === 'string' && INTEGER.test(value) && Number.isSafeInteger(balance)) return balance
-  throw clientDamaged(clientId, 'balance', EXPECTED_BALANCE, value ? 'something else' : 'nothing')
+  throw clientDamaged(clientId, 'balance', EXPECTED_BALANCE, numberKindOf(value))
 }
 
 /** What a balance must be in the hash. */
@@ -95,6 +95,12 @@ function instantOf(clientId: string, where: string, value: unknown): Date {
   const instant = new Date(typeof value === 'string' && ISO_INSTANT.test(value) ? value : Number.NaN)
   if (!Number.isNaN(instant.getTime())) return instant
   throw clientDamaged(clientId, where, 'a time as toISOString writes it', kindOf(value))
+}
+
+function numberKindOf(value: string | null | undefined): string {
+  if (!value) return 'nothing'
+  if (/^-?\d+\.\d+$/.test(value)) return 'a fraction'
+  return /^-?[1-9]\d+$/.test(value) ? 'a larger number' : 'other text'
 }
 
 /** Never what is stored itself: it may be personal. */

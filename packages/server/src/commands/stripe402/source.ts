@@ -7,7 +7,9 @@ import { StartError } from '../../lifecycle/start-error.js'
 export async function withStore<T>(given: ReadConfig, work: (store: LedgerStore) => Promise<T>): Promise<T> {
   const { source, name } = sourceOf(given)
   try {
-    const opened = await openStore(source)
+    const opened = await openStore(source).catch((error: unknown) => {
+      throw HoldfastError.is(error, 'unavailable') ? new StartError(`${name}: ${error.message}`) : error
+    })
     try {
       return await work(opened.store)
     } finally {
@@ -25,5 +27,7 @@ function sourceOf({ config, nameOf }: ReadConfig): { source: StoreSource; name: 
   const { fromRedis: redis, fromPostgres: postgres } = config
   if (redis !== undefined && postgres === undefined) return { source: { redis }, name: nameOf('fromRedis') }
   if (postgres !== undefined && redis === undefined) return { source: { postgres }, name: nameOf('fromPostgres') }
-  throw new ConfigError(`Expected --from-redis or --from-postgres, got ${redis === undefined ? 'neither' : 'both'}`)
+  if (redis === undefined) throw new ConfigError('Expected --from-redis or --from-postgres, got neither')
+  const both = `${nameOf('fromRedis')} and ${nameOf('fromPostgres')}`
+  throw new ConfigError(`Expected --from-redis or --from-postgres, got both: ${both}`)
 }

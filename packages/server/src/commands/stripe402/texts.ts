@@ -16,7 +16,15 @@ export function findingLines(
   counts: Readonly<Record<FindingKind, number>>,
 ): readonly string[] {
   if (findings.length === 0) return []
-  const rows = findings.map(({ kind, client, text }) => [kind, plain(client), plain(text)])
+  // They were found in no order: of two runs this is the same, and what belongs together stands together.
+  const inOrder = [...findings].sort(
+    (one, other) => one.kind.localeCompare(other.kind) || one.client.localeCompare(other.client),
+  )
+  const rows = inOrder.map(({ kind, client, text }) => [kind, plain(client), plain(text)])
   const more = Object.values(counts).reduce((all, count) => all + count, 0) - findings.length
   return [tableOf(['WHAT', 'CLIENT', 'WHY'], rows), ...(more > 0 ? [`… and ${number(more)} more`] : []), '']
 }
+
+/** An address with a slip in it is more likely than a stripe402 without clients. */
+export const NO_CLIENTS =
+  'There are no clients of stripe402 here. Is it the right server, database number and user? Keys with a prefix are not looked for.'

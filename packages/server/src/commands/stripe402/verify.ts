@@ -1,10 +1,10 @@
 import { type VerifyReport, verifyStore } from 'holdfast/stripe402'
 import { untilSignal } from '../../lifecycle/index.js'
 import { EXIT, type Run } from '../command.js'
-import { number } from '../table.js'
+import { counted, number } from '../table.js'
 import { progressOf } from '../tool.js'
 import { withStore } from './source.js'
-import { asJson, findingLines, sum } from './texts.js'
+import { asJson, findingLines, NO_CLIENTS, sum } from './texts.js'
 
 export const verify: Run = async (given, terminal) => {
   const stop = new AbortController()
@@ -22,12 +22,13 @@ export const verify: Run = async (given, terminal) => {
 }
 
 function asText({ clients, transactions, balances, topups, deductions, counts, findings }: VerifyReport): string {
+  if (clients + counts.damaged === 0) return NO_CLIENTS
   return [
     ...findingLines(findings, counts),
-    `${number(clients)} clients with ${number(transactions)} transactions: ${sum(topups)} in, ${sum(deductions)} out, ` +
+    `${counted(clients, 'client')} with ${counted(transactions, 'transaction')}: ${sum(topups)} in, ${sum(deductions)} out, ` +
       `${sum(balances)} in balances.`,
     counts.unequal + counts.damaged === 0
       ? 'Every balance is what its transactions come to.'
-      : `${number(counts.unequal)} balances are not what their transactions come to, ${number(counts.damaged)} clients can't be read.`,
+      : `Balances that are not what their transactions come to: ${number(counts.unequal)}. Clients that can't be read: ${number(counts.damaged)}.`,
   ].join('\n')
 }

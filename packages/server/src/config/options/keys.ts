@@ -17,7 +17,7 @@ export const KEY_OPTIONS = {
   tenant: option<string>({
     flag: 'tenant',
     hint: 'name',
-    text: 'Whose wallets the key or webhook is for, or clients become; of a list: only those of this tenant',
+    text: 'Whose wallets it is about: those of this tenant. Lists without it show all',
     commands: ['keys create', 'keys list', 'webhooks create', 'webhooks list', 'stripe402 import'],
     defaultOf: { 'keys create': 'default', 'webhooks create': 'default', 'stripe402 import': 'default' },
     expected: '1 to 64 of a-z, 0-9, _ and -',
