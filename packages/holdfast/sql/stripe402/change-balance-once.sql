@@ -8,8 +8,8 @@ changed AS (
   UPDATE stripe402_clients SET balance = balance + $2::bigint, updated_at = now()
   WHERE client_id = $1 AND NOT EXISTS (SELECT FROM seen)
     -- In this order: what is far too large can't be added to.
-    AND CASE WHEN balance BETWEEN 0 AND 9007199254740991 AND balance % 1 = 0
-             THEN balance + $2::bigint BETWEEN 0 AND 9007199254740991 ELSE false END
+    AND CASE WHEN balance BETWEEN -9007199254740991 AND 9007199254740991 AND balance % 1 = 0
+             THEN balance + $2::bigint <= 9007199254740991 AND ($4 = 'topup' OR balance + $2::bigint >= 0) ELSE false END
   RETURNING client_id, balance
 ),
 kept AS (

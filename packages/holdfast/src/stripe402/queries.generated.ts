@@ -11,8 +11,8 @@ changed AS (
   UPDATE stripe402_clients SET balance = balance + $2::bigint, updated_at = now()
   WHERE client_id = $1 AND NOT EXISTS (SELECT FROM seen)
     -- In this order: what is far too large can't be added to.
-    AND CASE WHEN balance BETWEEN 0 AND 9007199254740991 AND balance % 1 = 0
-             THEN balance + $2::bigint BETWEEN 0 AND 9007199254740991 ELSE false END
+    AND CASE WHEN balance BETWEEN -9007199254740991 AND 9007199254740991 AND balance % 1 = 0
+             THEN balance + $2::bigint <= 9007199254740991 AND ($4 = 'topup' OR balance + $2::bigint >= 0) ELSE false END
   RETURNING client_id, balance
 ),
 kept AS (
@@ -25,13 +25,15 @@ FROM (SELECT) one
 LEFT JOIN (SELECT client_id, balance::text AS balance FROM stripe402_clients WHERE client_id = $1) client ON true
 LEFT JOIN changed ON true
 LEFT JOIN seen ON true`,
-  changeBalance: `-- $2 is what is added; negative: taken. A balance that is not whole, not within 0 and 2^53 - 1, or would not be, is left as it is.
+  changeBalance: `-- $2 is what is added; negative: taken. $3 tells adding nothing from deducting nothing. A balance that is not whole, or not within
+-- 2^53 - 1 of zero, or would not be, is left as it is.
 WITH changed AS (
   UPDATE stripe402_clients SET balance = balance + $2::bigint, updated_at = now()
   WHERE client_id = $1
-    -- In this order: what is far too large can't be added to.
-    AND CASE WHEN balance BETWEEN 0 AND 9007199254740991 AND balance % 1 = 0
-             THEN balance + $2::bigint BETWEEN 0 AND 9007199254740991 ELSE false END
+    -- In this order: what is far too large can't be added to. Only a deduction can be too much for what is there: a balance that older
+    -- software brought below zero can be topped up.
+    AND CASE WHEN balance BETWEEN -9007199254740991 AND 9007199254740991 AND balance % 1 = 0
+             THEN balance + $2::bigint <= 9007199254740991 AND ($3 = 'topup' OR balance + $2::bigint >= 0) ELSE false END
   RETURNING balance::text AS balance
 )
 SELECT client.client_id IS NOT NULL AS known, client.balance AS before, changed.balance AS after
@@ -127,8 +129,8 @@ changed AS (
   UPDATE stripe402_clients SET balance = balance + $2::bigint, updated_at = now()
   WHERE client_id = $1 AND NOT EXISTS (SELECT FROM seen) AND NOT EXISTS (SELECT FROM recorded)
     -- In this order: what is far too large can't be added to.
-    AND CASE WHEN balance BETWEEN 0 AND 9007199254740991 AND balance % 1 = 0
-             THEN balance + $2::bigint BETWEEN 0 AND 9007199254740991 ELSE false END
+    AND CASE WHEN balance BETWEEN -9007199254740991 AND 9007199254740991 AND balance % 1 = 0
+             THEN balance + $2::bigint <= 9007199254740991 AND ($4 = 'topup' OR balance + $2::bigint >= 0) ELSE false END
   RETURNING client_id, balance
 ),
 filed AS (

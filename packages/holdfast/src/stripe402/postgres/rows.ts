@@ -29,7 +29,7 @@ export function clientOf(row: ClientRow): ClientRecord {
   return {
     clientId,
     stripeCustomerId: readText(clientId, 'stripe_customer_id', row.stripe_customer_id),
-    balance: readMoney(clientId, 'balance', row.balance),
+    balance: readBalance(clientId, row.balance),
     currency: readText(clientId, 'currency', row.currency),
     createdAt: readInstant(clientId, 'created_at', row.created_at),
     updatedAt: readInstant(clientId, 'updated_at', row.updated_at),
@@ -57,16 +57,28 @@ export function transactionOf(row: TransactionRow): TransactionRecord {
   }
 }
 
-/** A whole number that JavaScript can hold. */
-export function readMoney(clientId: string, where: string, text: string | null): number {
-  const value = text !== null && /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN
-  if (Number.isSafeInteger(value)) return value
+/** Below zero is where older software may have left it. */
+export function readBalance(clientId: string, text: string | null): number {
+  const value = wholeOf(text)
+  if (value !== null) return value
+  throw clientDamaged(clientId, 'balance', `an integer within ±${Number.MAX_SAFE_INTEGER}`, kindOf(text))
+}
+
+function readMoney(clientId: string, where: string, text: string | null): number {
+  const value = wholeOf(text)
+  if (value !== null && value >= 0) return value
   throw clientDamaged(clientId, where, `an integer from 0 to ${Number.MAX_SAFE_INTEGER}`, kindOf(text))
+}
+
+/** Null: it is no whole number that JavaScript can hold. */
+function wholeOf(text: string | null): number | null {
+  const value = text !== null && /^-?\d{1,16}$/.test(text) ? Number(text) : Number.NaN
+  return Number.isSafeInteger(value) ? value : null
 }
 
 function kindOf(text: string | null): string {
   if (text === null) return 'nothing'
-  if (/^-/.test(text)) return 'a negative number'
+  if (/^-\d+$/.test(text)) return 'a smaller one'
   return /^\d+$/.test(text) ? 'a larger one' : 'something else, such as a fraction'
 }
 

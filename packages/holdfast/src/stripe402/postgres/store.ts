@@ -21,7 +21,7 @@ import { stopIfAborted, unlessDamaged } from '../walking.js'
 import {
   type ClientRow,
   clientOf,
-  readMoney,
+  readBalance,
   readPlace,
   type TransactionRow,
   transactionOf,
@@ -112,7 +112,7 @@ export class PostgresStore implements LedgerStore {
     const values = [clientId, signed(type, amount)]
     const row =
       key === undefined
-        ? await this.#ask<ChangedRow>('changeBalance', values).then(([one]) => one)
+        ? await this.#ask<ChangedRow>('changeBalance', [...values, type]).then(([one]) => one)
         : await this.#askOnce<ChangedRow>('changeBalanceOnce', [...values, key, type], 'key')
     const answered = answerOf(row as ChangedRow, { clientId, type, amount }, 'key')
     return answered === 'unknown' ? null : answered
@@ -254,11 +254,11 @@ function answerOf(
     if (!isSame(asked, { type: row.seen_type, amount: Number(row.seen_amount) })) throw conflict(what)
     // What was recorded by other means is answered with the balance as it stands.
     if (row.seen_balance) return Number(row.seen_balance)
-    return row.known ? readMoney(clientId, 'balance', row.before) : 'unknown'
+    return row.known ? readBalance(clientId, row.before) : 'unknown'
   }
   if (row.after !== null) return Number(row.after)
   if (!row.known) return 'unknown'
-  readMoney(clientId, 'balance', row.before)
+  readBalance(clientId, row.before)
   if (type === 'topup') throw tooMuch(amount)
   return null
 }
