@@ -9,7 +9,8 @@
 if redis.call('HGET', KEYS[1], ARGV[1]) == ARGV[2] then
   redis.call('HDEL', KEYS[1], ARGV[1])
   if ARGV[3] == '1' then
-    redis.call('HDEL', KEYS[2], ARGV[1])
+    -- Ours alone; should it be damaged, the note can go all the same.
+    redis.pcall('HDEL', KEYS[2], ARGV[1])
   end
 end
 return redis.call('HRANDFIELD', KEYS[1], 1, 'WITHVALUES')

@@ -601,7 +601,7 @@ return redis.call('HGET', KEYS[1], ARGV[1])
 
 export const stripe402Noted: Script = {
   name: 'stripe402_noted',
-  sha1: 'fc30101f535f78dc17045795c45fbbf735016eb9',
+  sha1: 'ac20d529486086379f822cd8c84fc73adea4cc26',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -610,7 +610,7 @@ export const stripe402Noted: Script = {
   source: `if redis.call('HGET', KEYS[1], ARGV[1]) == ARGV[2] then
 redis.call('HDEL', KEYS[1], ARGV[1])
 if ARGV[3] == '1' then
-redis.call('HDEL', KEYS[2], ARGV[1])
+redis.pcall('HDEL', KEYS[2], ARGV[1])
 end
 end
 return redis.call('HRANDFIELD', KEYS[1], 1, 'WITHVALUES')

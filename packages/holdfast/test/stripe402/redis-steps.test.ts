@@ -4,9 +4,9 @@ import { testLedgerStore } from 'holdfast/stripe402/conformance'
 import { Cluster, Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it, test } from 'vitest'
 import { freshRedis, sharedCluster } from '../../../../test/servers.js'
-import { stripe402Change, stripe402Prune } from '../../src/redis/scripts.generated.js'
+import { stripe402Change, stripe402Note, stripe402Prune } from '../../src/redis/scripts.generated.js'
 import { clientOf, newId, transactionOf } from '../../src/stripe402/conformance/subject.js'
-import { dyingAfter, stuttering } from './support/clients.js'
+import { dyingAfter, heldUpBefore, stuttering } from './support/clients.js'
 
 /** Under a prefix of its own: pruning is for all clients of a store, and others have theirs on this Cluster too. */
 const ownCluster = async () => new Cluster(await sharedCluster(), { keyPrefix: `${newId()}:` })
@@ -186,6 +186,18 @@ describe('on a Cluster, what a process has left behind', () => {
     expect(await store.move(recorded)).toBe(1_000)
     expect(await redis.zrange(`stripe402:txns:${clientId}`, '0', '-1')).toEqual([recorded.id])
     expect(await redis.hlen(pending)).toBe(0)
+  })
+
+  it('is told to who recorded another of this id at the same moment', async () => {
+    const { clientId } = clientOf()
+    await store.createClient(clientOf({ clientId, balance: 1_000 }))
+    const moved = transactionOf(clientId, 'deduction', 100)
+    const late = new RedisStore(heldUpBefore(redis, stripe402Note, () => store.move(moved)))
+    await expect(late.recordTransaction({ ...moved, amount: 7 })).rejects.toMatchObject({
+      code: 'idempotency_conflict',
+    })
+    expect(await store.getTransaction(clientId, moved.id)).toEqual(moved)
+    expect((await store.listTransactions(clientId)).transactions).toEqual([moved])
   })
 
   it('of pruning is removed by the next who prunes', async () => {

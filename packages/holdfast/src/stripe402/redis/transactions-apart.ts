@@ -8,6 +8,7 @@ import {
   stripe402Noted,
   stripe402Pending,
 } from '../../redis/scripts.generated.js'
+import { clientDamaged } from '../failures.js'
 import type { TransactionRecord } from '../types.js'
 import { refusal } from './changes.js'
 import { stopIfAborted } from './clients.js'
@@ -73,8 +74,9 @@ export class TransactionsApart implements Transactions {
       }
       const note = `${Date.now()}+${json}`
       const noted = await this.#note(record, note)
-      await this.#do(clientId, id, noted)
-      if (noted === note) return json
+      const { stored: kept } = await this.#do(clientId, id, noted)
+      // Another may have been recorded and filed between the look and the note: then it is that one that stays.
+      if (noted === note) return kept
       // Somebody else was at it: the next look tells what has become of it.
     }
     throw tooBusy()
@@ -85,7 +87,7 @@ export class TransactionsApart implements Transactions {
       ids.map(async (id) => {
         const one = { clientId, id, amount: 0 }
         const noted = await this.#note(one, `${Date.now()}-${await this.#keep(one, '')}`)
-        return this.#do(clientId, id, noted)
+        return (await this.#do(clientId, id, noted)).removed
       }),
     )
     return removed.filter((went) => went).length
@@ -95,7 +97,7 @@ export class TransactionsApart implements Transactions {
     const reply = await this.#redis.run(stripe402Pending, [this.#keys.pending(clientId)], [])
     if (reply === null) throw refusal('pending', clientId, 0)
     const notes = texts(reply)
-    const doing: Promise<boolean>[] = []
+    const doing: Promise<Done>[] = []
     for (let at = 0; at < notes.length; at += 2) {
       const [noted, note] = [notes[at] as string, notes[at + 1] as string]
       if (id === undefined || noted === id) doing.push(this.#do(clientId, noted, note))
@@ -125,23 +127,29 @@ export class TransactionsApart implements Transactions {
     }
   }
 
-  /** Does what a note says and takes it back. Whether a transaction was removed. */
-  async #do(clientId: string, id: string, note: string): Promise<boolean> {
-    const { isFiled, json } = readNote(note)
-    const removed = isFiled ? false : await this.#remove(clientId, id, json)
-    if (isFiled) await this.#file(clientId, id, json)
+  /** Does what a note says and takes it back. */
+  async #do(clientId: string, id: string, note: string): Promise<Done> {
+    const read = readNote(note)
+    if (read === null) throw noNote(clientId, id)
+    const done = read.isFiled
+      ? { removed: false, stored: await this.#file(clientId, id, read.json) }
+      : { removed: await this.#remove(clientId, id, read.json), stored: '' }
     const keys = [this.#keys.pending(clientId), this.#keys.moves(clientId)]
-    const [otherId, other] = texts(await this.#redis.run(stripe402Noted, keys, [id, note, isFiled ? '0' : '1']))
+    const [otherId, other] = texts(await this.#redis.run(stripe402Noted, keys, [id, note, read.isFiled ? '0' : '1']))
     // One that was left behind, if chance has found one: so a client that is only moved does not keep it for ever.
-    const isLeft = other !== undefined && otherId !== id && Date.now() - readNote(other).atMs > LEFT_BEHIND_MS
-    if (isLeft) await this.#tryToDo(clientId, otherId as string, other)
-    return removed
+    const leftAtMs = other === undefined || otherId === id ? undefined : readNote(other)?.atMs
+    const isLeft = leftAtMs !== undefined && Date.now() - leftAtMs > LEFT_BEHIND_MS
+    if (isLeft) await this.#tryToDo(clientId, otherId as string, other as string)
+    return done
   }
 
-  async #file(clientId: string, id: string, json: string): Promise<void> {
+  /** The transaction that has the id afterwards. What can't be read is not filed: the note is all that is left of it. */
+  async #file(clientId: string, id: string, json: string): Promise<string> {
+    if (readTransaction(clientId, id, json) === null) throw noNote(clientId, id)
     const stored = await this.#keep({ clientId, id, amount: 0 }, json)
     const record = readTransaction(clientId, id, stored)
     if (record !== null) await this.#index(record)
+    return stored
   }
 
   /** From the index first: what stands there can be read. */
@@ -174,9 +182,20 @@ export class TransactionsApart implements Transactions {
 const tooBusy = (): HoldfastError =>
   new HoldfastError('unavailable', 'others record and remove a transaction of this id all the time')
 
+const noNote = (clientId: string, id: string): HoldfastError =>
+  clientDamaged(clientId, `what is to be done with transaction ${id}`, 'a note', 'something else')
+
 type Named = Pick<TransactionRecord, 'clientId' | 'id' | 'amount'>
 
-function readNote(note: string): { atMs: number; isFiled: boolean; json: string } {
-  const sign = note.search(/[+-]/)
-  return { atMs: Number(note.slice(0, sign)), isFiled: note[sign] === '+', json: note.slice(sign + 1) }
+interface Done {
+  /** It was there, and is not any more. */
+  readonly removed: boolean
+  /** What was to be filed, or what was there before it; empty: it was to be removed. */
+  readonly stored: string
+}
+
+/** Null: it is none. */
+function readNote(note: string): { atMs: number; isFiled: boolean; json: string } | null {
+  const [, at, sign, json = ''] = /^(\d{1,15})([+-])(.*)$/s.exec(note) ?? []
+  return at === undefined ? null : { atMs: Number(at), isFiled: sign === '+', json }
 }

@@ -2,6 +2,7 @@
 import type { Cluster, Command, Redis } from 'ioredis'
 import { Command as RedisCommand } from 'ioredis'
 import type { BorrowedClient } from '../../../src/redis/index.js'
+import type { Script } from '../../../src/redis/script.js'
 
 /** One of a process that dies: what it sends after so many commands does not leave it, and nothing is answered any more. */
 export function dyingAfter(redis: Redis | Cluster, commands: number): BorrowedClient & { readonly sent: () => number } {
@@ -34,5 +35,21 @@ export function stuttering(redis: Redis | Cluster, spared: readonly string[]): B
       return redis.sendCommand(command)
     },
     ...(redis.isCluster ? { nodes: (role: 'master') => (redis as Cluster).nodes(role) } : {}),
+  }
+}
+
+/** One that is held up before it sends a script for the first time: meanwhile others do what they do. */
+export function heldUpBefore(redis: Cluster, script: Script, others: () => Promise<unknown>): BorrowedClient {
+  let isHeldUp = false
+  return {
+    isCluster: true,
+    options: redis.options,
+    sendCommand(command: Command) {
+      const isIt = [script.sha1, script.source].includes(String(command.args[0]))
+      if (isHeldUp || !isIt) return redis.sendCommand(command)
+      isHeldUp = true
+      void others().then(() => void redis.sendCommand(command))
+      return command.promise
+    },
   }
 }
