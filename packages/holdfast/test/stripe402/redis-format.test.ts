@@ -219,6 +219,28 @@ describe('ids with braces, which take part in choosing a node', () => {
     redis.disconnect()
   })
 
+  it.each([[false], [true]])(
+    'share no memory on a single server, whatever they look like (tagged: %s)',
+    async (tagged) => {
+      const redis = new Redis(await freshRedis())
+      const store = new RedisStore(redis, { tagged })
+      // Each is written so that what belongs to it could be taken for what belongs to another.
+      const ids = ['a', 'a}', 'a}:once:v1:x', 'a}:moves:v1', '}', '{}', '{}:3:a}', 'stripe402:client:a}:once:v1:x']
+      const keys = ['k', 'x}:once:v1:k', 'x}:moves:v1', '3:a}:once:v1:k', 'x}:13:a}:once:v1:x:once:v1:k']
+      for (const [n, clientId] of ids.entries()) await store.createClient(clientOf({ clientId, balance: 1_000 + n }))
+      for (const [n, clientId] of ids.entries()) {
+        for (const [k, key] of keys.entries()) {
+          expect(await store.deductBalance(clientId, 1, { key }), `${clientId} ${key}`).toBe(999 + n - k)
+        }
+        expect(await store.move(transactionOf(clientId, 'topup', 5, { id: 'same' })), clientId).toBe(
+          1_005 + n - keys.length,
+        )
+        expect((await store.getClient(clientId))?.balance).toBe(1_005 + n - keys.length)
+      }
+      redis.disconnect()
+    },
+  )
+
   it('are refused with a word where no key could lie beside the client', async () => {
     const redis = new Cluster(await sharedCluster())
     const store = new RedisStore(redis)

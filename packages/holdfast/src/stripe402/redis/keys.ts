@@ -93,12 +93,16 @@ export class StoreKeys {
   #beside(clientId: string): string {
     const client = this.client(clientId)
     const tag = hashedPart(client)
-    if (this.#isCluster && tag.includes('}')) {
-      throw invalid(
-        'clientId',
-        'one without } on a Cluster, where it takes part in choosing the node',
-        'one that has it',
-      )
+    if (tag.includes('}')) {
+      if (this.#isCluster) {
+        throw invalid(
+          'clientId',
+          'one without } on a Cluster, where it takes part in choosing the node',
+          'one that has it',
+        )
+      }
+      // No slot to share, and as a tag it could end where that of another client does.
+      return `${this.#prefix}hf:stripe402:{}:${clientId.length}:${clientId}`
     }
     // Where the tag is something else, as in ids with braces, several clients may share it.
     const own = tag === client || tag === clientId ? '' : `:${clientId.length}:${clientId}`
