@@ -119,10 +119,10 @@ export const writeCursor = ({ atMs, id }: Position): string => Buffer.from(`${at
 
 export function readCursor(value: unknown): Position {
   const written = typeof value === 'string' ? Buffer.from(value, 'base64url').toString() : ''
-  const [, at, id = ''] = /^(-?[\d.e+]{1,24}):(.+)$/su.exec(written) ?? []
+  const [, at, id = ''] = /^(-?(?:Infinity|[\d.e+-]{1,24})):(.+)$/su.exec(written) ?? []
   const position = { atMs: Number(at), id }
   // What does not come out the same was not written by us.
-  if (!Number.isFinite(position.atMs) || writeCursor(position) !== value)
+  if (Number.isNaN(position.atMs) || writeCursor(position) !== value)
     throw invalid('after', '`next` of the page before', show(value))
   return position
 }

@@ -94,25 +94,25 @@ END
 $$`,
   getClient: `-- Numbers and times as texts, whatever the application has taught its pool: they are read with care, since others wrote them too.
 SELECT client_id, stripe_customer_id, balance::text AS balance, currency,
-       to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS created_at,
-       to_char(updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS updated_at
+       coalesce(to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z "AD'), created_at::text) AS created_at,
+       coalesce(to_char(updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z "AD'), updated_at::text) AS updated_at
 FROM stripe402_clients WHERE client_id = $1`,
   getTransaction: `SELECT id, client_id, type, amount::text AS amount, stripe_payment_intent_id, resource,
-       to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS created_at
+       coalesce(to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z "AD'), created_at::text) AS created_at
 FROM stripe402_transactions WHERE client_id = $1 AND id = $2`,
   listClients: `SELECT client_id, stripe_customer_id, balance::text AS balance, currency,
-       to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS created_at,
-       to_char(updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS updated_at
+       coalesce(to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z "AD'), created_at::text) AS created_at,
+       coalesce(to_char(updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z "AD'), updated_at::text) AS updated_at
 FROM stripe402_clients WHERE client_id > $1 ORDER BY client_id LIMIT $2`,
   listNewest: `-- A page before a place: time to the microsecond, and id where times are equal. From infinity on: all.
 SELECT id, client_id, type, amount::text AS amount, stripe_payment_intent_id, resource,
-       to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS created_at
+       coalesce(to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z "AD'), created_at::text) AS created_at
 FROM stripe402_transactions t
 WHERE client_id = $1 AND (t.created_at, id) < ($2::timestamptz, $3)
 ORDER BY t.created_at DESC, id DESC LIMIT $4`,
   listOldest: `-- A page after a place: time to the microsecond, and id where times are equal. From -infinity on: all.
 SELECT id, client_id, type, amount::text AS amount, stripe_payment_intent_id, resource,
-       to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS created_at
+       coalesce(to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z "AD'), created_at::text) AS created_at
 FROM stripe402_transactions t
 WHERE client_id = $1 AND (t.created_at, id) > ($2::timestamptz, $3)
 ORDER BY t.created_at, id LIMIT $4`,

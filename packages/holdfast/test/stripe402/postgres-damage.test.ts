@@ -104,4 +104,35 @@ describe('other damage', () => {
     const rest = await store.listTransactions('txns', { order: 'oldest', after: page.next as string, onDamaged })
     expect([rest.transactions, damaged.length]).toEqual([[], 3])
   })
+
+  it('a time that no Date can be is reported, and a page can go on behind it', async () => {
+    await insertClient(pool, 'times', 5)
+    await pool.query(`INSERT INTO stripe402_transactions (client_id, id, type, amount, created_at) VALUES
+      ('times', 'a', 'topup', 1, '-infinity'), ('times', 'b', 'topup', 1, '0044-03-15 12:00:00+00 BC'),
+      ('times', 'c', 'topup', 1, '0044-03-15 12:00:00+00 BC'), ('times', 'd', 'topup', 1, '0044-03-15 12:00:00+00'),
+      ('times', 'e', 'topup', 1, '10000-01-01Z'), ('times', 'f', 'topup', 1, '10000-01-01Z')`)
+    for (const id of ['a', 'b', 'e']) expect(await codeOf(store.getTransaction('times', id))).toBe('client_damaged')
+    for (const order of ['oldest', 'newest'] as const) {
+      const damaged: Error[] = []
+      const found: string[] = []
+      for (let after: string | null | undefined; after !== null; ) {
+        const onDamaged = (error: Error) => void damaged.push(error)
+        const page = await store.listTransactions('times', { order, limit: 1, onDamaged, ...(after && { after }) })
+        found.push(...page.transactions.map(({ id, createdAt }) => `${id} ${createdAt.toISOString()}`))
+        after = page.next
+      }
+      expect([found, damaged.length]).toEqual([['d 0044-03-15T12:00:00.000Z'], 5])
+    }
+  })
+
+  it('a place that was never told is refused, whatever it looks like', async () => {
+    for (const at of [
+      '2024-02-30T00:00:00.000000Z AD',
+      '0000-01-01T00:00:00.000000Z AD',
+      '9999-99-99T99:99:99.000000Z BC',
+    ]) {
+      const after = Buffer.from(`${at} x`).toString('base64url')
+      expect(await codeOf(store.listTransactions('nobody', { after })), at).toBe('invalid_argument')
+    }
+  })
 })

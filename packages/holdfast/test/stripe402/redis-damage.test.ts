@@ -236,6 +236,25 @@ describe.each(Object.entries(KINDS))('on %s', (_, connect) => {
     await expect(store.listTransactions(clientId)).rejects.toMatchObject({ code: 'client_damaged' })
   })
 
+  it('an index with times that no Date can be is read page by page all the same', async () => {
+    const clientId = newClientId()
+    const index = `stripe402:txns:${clientId}`
+    await redis.zadd(index, '-inf', 'a', 0.000_000_1, 'b', 1e300, 'd', '+inf', 'e', '+inf', 'f')
+    const sound = transactionOf(clientId, 'topup', 5, { id: 'c' })
+    await store.recordTransaction(sound)
+    for (const order of ['oldest', 'newest'] as const) {
+      const damaged: Error[] = []
+      const found: string[] = []
+      for (let after: string | null | undefined; after !== null; ) {
+        const onDamaged = (error: Error) => void damaged.push(error)
+        const page = await store.listTransactions(clientId, { order, limit: 1, onDamaged, ...(after && { after }) })
+        found.push(...page.transactions.map(({ id }) => id))
+        after = page.next
+      }
+      expect([found, damaged.length]).toEqual([['c'], 5])
+    }
+  })
+
   it('a record that older software died before indexing is indexed when it is recorded again', async () => {
     const one = transactionOf(newClientId(), 'topup', 5)
     await redis.set(`stripe402:txn:${one.clientId}:${one.id}`, JSON.stringify({ ...one, note: 'of others' }))

@@ -1,3 +1,4 @@
+import type { HoldfastError } from '../../errors/index.js'
 import { invalid, show } from '../../input/index.js'
 import { clientDamaged } from '../failures.js'
 import type { ClientRecord, TransactionRecord, TransactionType } from '../types.js'
@@ -20,7 +21,7 @@ export interface TransactionRow {
   amount: string | null
   stripe_payment_intent_id: string | null
   resource: string | null
-  /** To the microsecond, in UTC. */
+  /** To the microsecond, in UTC, with its era; or `infinity`. */
   created_at: string | null
 }
 
@@ -88,14 +89,14 @@ function readText(clientId: string, where: string, text: string | null): string 
 }
 
 function readInstant(clientId: string, where: string, text: string | null): Date {
-  const at = new Date(text ?? Number.NaN)
+  const at = new Date(/^(\d{4}-.*Z) AD$/.exec(text ?? '')?.[1] ?? Number.NaN)
   if (Number.isNaN(at.getTime())) {
     throw clientDamaged(clientId, where, 'a time of the years 1 to 9999', text === null ? 'nothing' : 'another')
   }
   return at
 }
 
-/** A place in a client's transactions, to the microsecond: rows that others wrote may have more than milliseconds. */
+/** A place in a client's transactions, as a row tells its time: what others wrote may have microseconds, or years of any length. */
 export interface Place {
   readonly at: string
   readonly id: string
@@ -103,12 +104,13 @@ export interface Place {
 
 export const writePlace = ({ at, id }: Place): string => Buffer.from(`${at} ${id}`).toString('base64url')
 
+/** Whether there is such a day is for Postgres to say. */
 export function readPlace(value: unknown): Place {
   const written = typeof value === 'string' ? Buffer.from(value, 'base64url').toString() : ''
-  const [, at, id] = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z) (.+)$/su.exec(written) ?? []
+  const [, at, id] = /^(-?infinity|\d{4,6}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z (?:AD|BC)) (.+)$/su.exec(written) ?? []
   // What does not come out the same was not written by us.
-  if (!at || !id || Number.isNaN(Date.parse(at)) || writePlace({ at, id }) !== value) {
-    throw invalid('after', '`next` of the page before', show(value))
-  }
+  if (!at || !id || writePlace({ at, id }) !== value) throw noPlace(value)
   return { at, id }
 }
+
+export const noPlace = (value: unknown): HoldfastError => invalid('after', '`next` of the page before', show(value))

@@ -21,6 +21,7 @@ import { stopIfAborted, unlessDamaged } from '../walking.js'
 import {
   type ClientRow,
   clientOf,
+  noPlace,
   readBalance,
   readPlace,
   type TransactionRow,
@@ -50,6 +51,7 @@ const LOOKS_MAX = 3
 const FOREIGN_KEY_VIOLATION = '23503'
 const UNIQUE_VIOLATION = '23505'
 const OUT_OF_RANGE = '22003'
+const NO_SUCH_TIME = '22008'
 const UNDEFINED_TABLE = '42P01'
 
 /**
@@ -162,7 +164,11 @@ export class PostgresStore implements LedgerStore {
     const [name, start] =
       order === 'newest' ? (['listNewest', 'infinity'] as const) : (['listOldest', '-infinity'] as const)
     // One more than asked for tells whether there are more.
-    const rows = await this.#ask<TransactionRow>(name, [id, after?.at ?? start, after?.id ?? '', limit + 1])
+    const values = [id, after?.at ?? start, after?.id ?? '', limit + 1]
+    const rows = await this.#ask<TransactionRow>(name, values).catch((error: unknown) => {
+      if (error instanceof PostgresError && error.sqlstate === NO_SUCH_TIME) throw noPlace(options?.after)
+      throw error
+    })
     const shown = rows.slice(0, limit)
     const last = shown.at(-1)
     return {

@@ -138,6 +138,10 @@ const missing = (clientId: string, id: string): HoldfastError =>
 
 function positionsOf(flat: readonly string[]): Position[] {
   const positions: Position[] = []
-  for (let at = 0; at < flat.length; at += 2) positions.push({ id: flat[at] as string, atMs: Number(flat[at + 1]) })
+  for (let at = 0; at < flat.length; at += 2)
+    positions.push({ id: flat[at] as string, atMs: scoreOf(flat[at + 1] as string) })
   return positions
 }
+
+/** Infinite is what a hand may have made it. */
+const scoreOf = (text: string): number => Number(text.replace('inf', 'Infinity'))
