@@ -121,6 +121,39 @@ onBothPaths((path) => {
       await store.createClient(record)
       expect((await store.getClient(record.clientId))?.balance).toBe(balance)
     })
+
+    it('leaves a change that was done as it was answered, also where what was missing no longer fits', async () => {
+      const store = new HoldfastStore(path.hf)
+      const record = recordOf({ balance: Number.MAX_SAFE_INTEGER })
+      await half(record)
+      expect(await store.addBalance(record.clientId, 100, { key: 'topup' })).toBe(100)
+      expect(await store.addBalance(record.clientId, 100, { key: 'topup' })).toBe(100)
+      expect((await walletOf(path, record).get())?.available).toBe(100)
+      expect(await codeOf(store.getClient(record.clientId))).toBe('client_damaged')
+    })
+
+    it('leaves a wallet that was closed since as it is', async () => {
+      const store = new HoldfastStore(path.hf)
+      const record = recordOf()
+      await half(record)
+      await walletOf(path, record).close({ key: 'c' })
+      expect((await store.getClient(record.clientId))?.balance).toBe(0)
+      await store.createClient(record)
+      expect((await store.getClient(record.clientId))?.balance).toBe(0)
+    })
+
+    it('and the next one dies after the first change: who reads makes up for it', async () => {
+      const store = new HoldfastStore(path.hf)
+      const [one, other] = [recordOf(), recordOf()]
+      for (const record of [one, other]) {
+        await half(record)
+        await walletOf(path, record).credit(1_000, { key: 'key:topup' })
+      }
+      expect((await store.getClient(one.clientId))?.balance).toBe(2_000)
+      const listed = await allOf(store.listClients({ onDamaged: () => {} }))
+      expect(listed.find(({ clientId }) => clientId === other.clientId)?.balance).toBe(2_000)
+      expect((await store.getClient(one.clientId))?.balance).toBe(2_000)
+    })
   })
 
   describe('at the limits', () => {
@@ -207,6 +240,24 @@ onBothPaths((path) => {
       const damaged: Error[] = []
       await store.listTransactions(record.clientId, { onDamaged: (error) => damaged.push(error) })
       expect(damaged).toHaveLength(1)
+    })
+
+    it.each<[string, unknown]>([
+      ['another type', { type: 'gift', amount: 1 }],
+      ['an amount that is none', { type: 'topup', amount: '5' }],
+      ['a fraction', { type: 'topup', amount: 0.5 }],
+      ['a resource that is no text', { type: 'topup', amount: 5, resource: { url: 'x' } }],
+      ['an id that is no text', { type: 'topup', amount: 5, id: 7 }],
+      ['a time that is none', { type: 'topup', amount: 5, createdAt: 'soon' }],
+      ['no metadata that could be read', 'text'],
+    ])('a note with %s is no transaction, and reported', async (_, facts) => {
+      const store = new HoldfastStore(path.hf)
+      const record = await made(store)
+      const at = createdAt.toISOString()
+      const metadata = typeof facts === 'object' ? { createdAt: at, ...facts } : facts
+      await walletOf(path, record).note({ key: 'txn:by hand', metadata })
+      expect(await codeOf(store.getTransaction(record.clientId, 'by hand'))).toBe('client_damaged')
+      expect(await codeOf(store.listTransactions(record.clientId))).toBe('client_damaged')
     })
   })
 })

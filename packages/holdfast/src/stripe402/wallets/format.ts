@@ -152,20 +152,26 @@ export function transactionFacts(transaction: TransactionRecord, as: 'movement' 
 /** Null: the entry is none. */
 export function transactionOf(clientId: string, entry: Entry): TransactionRecord | null {
   if (!isTransaction(entry)) return null
-  const facts = (entry.metadata ?? {}) as Partial<TransactionFacts>
-  const moved = { credit: 'topup', debit: 'deduction' }[entry.kind as string] as TransactionType | undefined
+  // Whoever can use the wallet can make an entry that looks like one.
+  const facts = (entry.metadata ?? {}) as Partial<Record<keyof TransactionFacts, unknown>>
+  const moved = { credit: 'topup', debit: 'deduction' }[entry.kind as string]
   const { type = moved, amount = entry.amount, createdAt, id = entry.key.slice('txn:'.length) } = facts
-  if (!type || !isInstant(createdAt)) {
-    throw clientDamaged(clientId, `entry ${entry.seq} of its wallet`, 'a transaction', 'something else')
-  }
   const { stripePaymentIntentId, resource } = facts
+  const sound =
+    (type === 'topup' || type === 'deduction') &&
+    Number.isSafeInteger(amount) &&
+    (amount as number) >= 0 &&
+    isInstant(createdAt) &&
+    typeof id === 'string' &&
+    [stripePaymentIntentId, resource].every((text) => text === undefined || typeof text === 'string')
+  if (!sound) throw clientDamaged(clientId, `entry ${entry.seq} of its wallet`, 'a transaction', 'something else')
   return {
     id,
     clientId,
     type,
-    amount,
+    amount: amount as number,
     createdAt: new Date(createdAt as string),
-    ...(stripePaymentIntentId !== undefined && { stripePaymentIntentId }),
-    ...(resource !== undefined && { resource }),
+    ...(stripePaymentIntentId !== undefined && { stripePaymentIntentId: stripePaymentIntentId as string }),
+    ...(resource !== undefined && { resource: resource as string }),
   }
 }

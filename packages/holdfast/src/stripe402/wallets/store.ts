@@ -3,7 +3,7 @@ import type { Holdfast, OperationOptions, Receipt, Wallet, WalletState } from '.
 import { HoldfastError } from '../../errors/index.js'
 import { options as optionsOf } from '../../input/index.js'
 import * as check from '../checks.js'
-import { clientNotFound, conflict, isSame, tooMuch } from '../failures.js'
+import { clientDamaged, clientNotFound, conflict, isSame, tooMuch } from '../failures.js'
 import type {
   ChangeOptions,
   ClientRecord,
@@ -69,11 +69,8 @@ export class HoldfastStore implements LedgerStore {
     const given = check.client(record)
     const wallet = this.#wallets.of(given.clientId)
     const state = await this.#open(wallet, given)
-    const { opening, imported } = readFacts(given.clientId, state)
-    if (opening === 0 || imported) return
     // Also by who finds that another opened it: he may have died before he got to this.
-    const filled = state.seq > 0 && (await wallet.entry(OPENING_KEY)) !== null
-    if (!filled) await this.#credit(wallet, opening)
+    await this.#fill(given.clientId, wallet, state)
   }
 
   async #open(wallet: Wallet, record: ClientRecord): Promise<WalletState> {
@@ -87,15 +84,21 @@ export class HoldfastStore implements LedgerStore {
 
   /** What it was created with is in it, whoever was to put it there. */
   async #opened(clientId: string, wallet: Wallet, state: WalletState): Promise<WalletState> {
-    if (state.seq > 0) return state
-    const { opening, imported } = readFacts(clientId, state)
-    if (opening === 0 || imported) return state
-    await this.#credit(wallet, opening)
-    return (await wallet.get()) as WalletState
+    const filled = state.seq <= 1 && (await this.#fill(clientId, wallet, state))
+    return filled ? ((await wallet.get()) as WalletState) : state
   }
 
-  async #credit(wallet: Wallet, opening: number): Promise<void> {
-    await wallet.credit(opening, { key: OPENING_KEY, durability: 'ledger' })
+  /** True: what it was created with was missing, and is there now. */
+  async #fill(clientId: string, wallet: Wallet, state: WalletState): Promise<boolean> {
+    const { opening, imported } = readFacts(clientId, state)
+    if (opening === 0 || imported || state.status === 'closed') return false
+    // Its first entry may be one of somebody who came between.
+    if (state.seq > 0 && (await wallet.entry(OPENING_KEY)) !== null) return false
+    await wallet.credit(opening, { key: OPENING_KEY, durability: 'ledger' }).catch((error: unknown) => {
+      if (!HoldfastError.is(error, 'invalid_amount')) throw error
+      throw clientDamaged(clientId, 'its balance', 'room for what it was created with', 'more by now')
+    })
+    return true
   }
 
   async deductBalance(clientId: string, amount: number, options?: ChangeOptions): Promise<number | null> {
@@ -165,7 +168,7 @@ export class HoldfastStore implements LedgerStore {
     try {
       const receipt = await perform(wallet, change)
       if (change.amount === 0 && receipt.replayed) mustBeOfType(change.type, receipt, what)
-      if (receipt.entry.seq === 1) await this.#finishOpening(clientId, wallet)
+      if (receipt.entry.seq === 1) await this.#tryToFinishOpening(clientId, wallet)
       return receipt
     } catch (error) {
       if (!HoldfastError.is(error)) throw error
@@ -182,11 +185,16 @@ export class HoldfastStore implements LedgerStore {
   /** True: it was put in just now. */
   async #finishOpening(clientId: string, wallet: Wallet): Promise<boolean> {
     const state = await wallet.get()
-    if (!state || state.seq > 1) return false
-    const { opening, imported } = readFacts(clientId, state)
-    if (opening === 0 || imported) return false
-    const { replayed } = await wallet.credit(opening, { key: OPENING_KEY, durability: 'ledger' })
-    return !replayed
+    return state !== null && state.seq <= 1 && this.#fill(clientId, wallet, state)
+  }
+
+  /** The change before it is done and committed, whatever becomes of this: who reads next makes up for it. */
+  async #tryToFinishOpening(clientId: string, wallet: Wallet): Promise<void> {
+    try {
+      await this.#finishOpening(clientId, wallet)
+    } catch (error) {
+      if (!HoldfastError.is(error)) throw error
+    }
   }
 
   async getTransaction(clientId: string, id: string): Promise<TransactionRecord | null> {
@@ -234,9 +242,13 @@ export class HoldfastStore implements LedgerStore {
 
   async #read(state: WalletState, note: (error: Error) => void): Promise<ClientRecord[]> {
     const id = this.#wallets.clientIdOf(state)
-    const sound = unlessDamaged(() => readFacts(id, state), note).length > 0
-    if (!sound) return []
-    return [clientOf(id, await this.#opened(id, this.#wallets.of(id), state))]
+    try {
+      return [clientOf(id, await this.#opened(id, this.#wallets.of(id), state))]
+    } catch (error) {
+      if (!HoldfastError.is(error, 'client_damaged')) throw error
+      note(error)
+      return []
+    }
   }
 
   /** None: a journal keeps everything, for good. */
