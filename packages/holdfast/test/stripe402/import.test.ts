@@ -6,6 +6,7 @@ import {
   type ImportReport,
   importStore,
   type LedgerStore,
+  type ListClientsOptions,
   PostgresStore,
   RedisStore,
   type TransactionRecord,
@@ -319,6 +320,19 @@ describe.each(Object.entries(SOURCES))('from %s', (_, open) => {
     expect(report.balances?.wallets).toBe(500n)
   })
 
+  it('a client that comes while it runs, and whose wallet is not ours, is told and does not end it', async () => {
+    await client('ann', 500, [500])
+    await target.wallet('stripe402:late').open({ currency: 'usd', metadata: 'of others' })
+    const report = await importStore(
+      afterFirstWalk(source.store, () => client('late', 5)),
+      target,
+    )
+    expect(report).toMatchObject({ imported: 1, leftOut: 0, counts: { ...none, differs: 1 } })
+    expect(report.findings).toEqual([
+      { kind: 'differs', client: 'late', text: '5 in the store, and not imported completely' },
+    ])
+  })
+
   it('verify tells which balances are not what their transactions come to', async () => {
     await client('ann', 49_300, [50_000, -500, -200])
     await client('odd', 7, [5])
@@ -338,3 +352,15 @@ describe.each(Object.entries(SOURCES))('from %s', (_, open) => {
     })
   })
 })
+
+/** The store, to which something happens when all its clients were walked over once. */
+function afterFirstWalk(store: LedgerStore, happens: () => Promise<unknown>): LedgerStore {
+  const listTransactions = store.listTransactions.bind(store)
+  let walks = 0
+  async function* listClients(options?: ListClientsOptions) {
+    yield* store.listClients(options)
+    walks += 1
+    if (walks === 1) await happens()
+  }
+  return { listTransactions, listClients } as Partial<LedgerStore> as LedgerStore
+}

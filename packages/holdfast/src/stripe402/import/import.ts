@@ -200,8 +200,9 @@ class ImportRun {
     const wallet = this.#wallets.of(clientId)
     const state = await wallet.get()
     if (!state) return null
-    const { imported, entries } = readFacts(clientId, state)
-    if (!imported || state.seq < entries) return null
+    const facts = factsIn(clientId, state)
+    if (!facts?.imported || state.seq < facts.entries) return null
+    const { entries } = facts
     return state.seq === entries ? state.available : ((await wallet.at({ seq: entries }))?.available ?? null)
   }
 
