@@ -147,6 +147,39 @@ describe('a server that refuses to write', () => {
   })
 })
 
+describe('a walk over the clients while another server takes over', () => {
+  it('does not end as if it had seen them all', async () => {
+    const [first, next] = await Promise.all([startRedis({ source: 'installed' }), startRedis({ source: 'installed' })])
+    const all = Array.from({ length: 3_000 }, () => clientOf())
+    for (const { url } of [first, next]) {
+      const writer = new Redis(url)
+      await Promise.all(all.map((one) => new RedisStore(writer).createClient(one)))
+      writer.disconnect()
+    }
+    const redis = new Redis(first.url)
+    redis.on('error', () => {})
+    const seen = new Set<string>()
+    const walk = async () => {
+      for await (const { clientId } of new RedisStore(redis).listClients()) {
+        seen.add(clientId)
+        // As Sentinel does: the same data, and a place in a walk that means another thing.
+        if (seen.size === 1_000) {
+          redis.options.port = Number(new URL(next.url).port)
+          redis.disconnect(true)
+        }
+      }
+      return seen.size
+    }
+    await expect(walk()).rejects.toMatchObject({ code: 'unavailable', retryable: true })
+    // Begun anew, it sees them all.
+    seen.clear()
+    for await (const { clientId } of new RedisStore(redis).listClients()) seen.add(clientId)
+    expect(seen.size).toBe(all.length)
+    redis.disconnect()
+    await Promise.all([first.stop(), next.stop()])
+  })
+})
+
 describe('while Redis is away', () => {
   it('calls are refused with an error that says so', async () => {
     const redis = new Redis(1, '127.0.0.1', { maxRetriesPerRequest: 1, retryStrategy: () => 10 })
