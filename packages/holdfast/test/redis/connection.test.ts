@@ -4,6 +4,7 @@ import { inspect } from 'node:util'
 import { startRedis } from '@holdfast/services'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { freshRedis } from '../../../../test/servers.js'
 import { type ConnectionOptions, RedisConnection, type RedisTarget } from '../../src/redis/index.js'
 import type { Telemetry } from '../../src/telemetry/index.js'
 
@@ -190,4 +191,38 @@ it('leaves no socket and no timer behind that keeps a process alive', async () =
   await failureOf(connection.ready())
   await connection.close()
   await expect.poll(() => process.getActiveResourcesInfo().length, { timeout: 2_000 }).toBeLessThanOrEqual(before)
+})
+
+describe('a walk over all keys', () => {
+  it('tells all of them, or fails: never some as if they were all', async () => {
+    const url = await freshRedis()
+    const redis = new Redis(url)
+    onTestFinished(() => redis.disconnect())
+    const keys = Array.from({ length: 500 }, (_, n) => `walk:${n}`)
+    await redis.mset(Object.fromEntries(keys.map((key) => [key, '1'])))
+    const connection = open(url)
+    const told: string[] = []
+    for await (const portion of connection.scan('walk:*', 10)) told.push(...portion)
+    expect(new Set(told)).toEqual(new Set(keys))
+
+    const walk = connection.scan('walk:*', 10)
+    await walk.next()
+    await redis.client('KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+    // A moment later it has another connection, to whoever answers there now.
+    await expect
+      .poll(
+        async () =>
+          connection.ping().then(
+            () => true,
+            () => false,
+          ),
+        { timeout: 20_000 },
+      )
+      .toBe(true)
+    const rest = (async () => {
+      for await (const _ of walk) {
+      }
+    })()
+    expect(await failureOf(rest)).toMatchObject({ code: 'unavailable' })
+  })
 })
