@@ -4,7 +4,6 @@ import { inspect } from 'node:util'
 import { startRedis } from '@holdfast/services'
 import { Redis } from 'ioredis'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { freshRedis } from '../../../../test/servers.js'
 import { type ConnectionOptions, RedisConnection, type RedisTarget } from '../../src/redis/index.js'
 import type { Telemetry } from '../../src/telemetry/index.js'
 
@@ -195,7 +194,9 @@ it('leaves no socket and no timer behind that keeps a process alive', async () =
 
 describe('a walk over all keys', () => {
   it('tells all of them, or fails: never some as if they were all', async () => {
-    const url = await freshRedis()
+    const server = await startRedis({ source: 'installed' })
+    onTestFinished(() => server.stop())
+    const { url } = server
     const redis = new Redis(url)
     onTestFinished(() => redis.disconnect())
     const keys = Array.from({ length: 500 }, (_, n) => `walk:${n}`)
@@ -207,7 +208,7 @@ describe('a walk over all keys', () => {
 
     const walk = connection.scan('walk:*', 10)
     await walk.next()
-    await redis.client('KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+    await redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
     // A moment later it has another connection, to whoever answers there now.
     await expect
       .poll(
