@@ -1,10 +1,10 @@
-import { Command } from 'ioredis'
 import { HoldfastError } from '../errors/index.js'
 import { RedisUnavailable } from './outcome.js'
 import { classify } from './refusal.js'
 import { checkCall, type ScriptRunner } from './runner.js'
 import type { Script } from './script.js'
 import { type ScriptArg, ScriptCommand } from './script-command.js'
+import { PlainCommand, walkKeys } from './walk.js'
 
 /**
  * A client of ioredis that belongs to somebody else: `Redis`, also with Sentinel, or `Cluster`. Told by what is used of it, so that one of
@@ -59,34 +59,15 @@ export class BorrowedRedis implements ScriptRunner {
 
   /** A command that may run twice, with its reply as text. */
   async ask(name: string, ...args: readonly (string | number)[]): Promise<unknown> {
-    return this.#ask(this.#client, new AskedCommand(name, args))
+    return this.#ask(this.#client, new PlainCommand(name, args))
   }
 
-  /**
-   * Keys like this, in portions, of every master. One that comes or goes meanwhile may be told or not; one may be told twice. A cursor means
-   * another thing to another server, and to the same one after a restart: where the connection is not the one that the walk began on, it
-   * ends with `unavailable` rather than as if it had told all.
-   */
+  /** Keys like this, in portions, of every master: see `walkKeys`. */
   async *scan(pattern: string, portion: number): AsyncGenerator<string[]> {
-    for (const node of await this.#masters()) {
-      let socket: object | undefined
-      for (let cursor = '0', first = true; first || cursor !== '0'; first = false) {
-        const command = new AskedCommand('scan', [cursor, 'MATCH', pattern, 'COUNT', portion])
-        const [next, keys] = (await this.#ask(node, command)) as [string, string[]]
-        if (first) socket = command.socket
-        if (command.socket !== socket) {
-          throw new RedisUnavailable(
-            'not_executed',
-            'the connection broke in the middle of a walk over all keys: begin it anew',
-          )
-        }
-        cursor = next
-        if (keys.length > 0) yield keys
-      }
-    }
+    yield* walkKeys(await this.#masters(), { pattern, portion }, (node, command) => this.#ask(node, command))
   }
 
-  async #ask(client: BorrowedClient, command: AskedCommand): Promise<unknown> {
+  async #ask(client: BorrowedClient, command: PlainCommand): Promise<unknown> {
     try {
       client.sendCommand(command)
       return await command.promise
@@ -100,9 +81,7 @@ export class BorrowedRedis implements ScriptRunner {
     if (!this.isCluster) return [this.#client]
     // Answered when the Cluster is known.
     await this.ask('ping')
-    const masters = (this.#client as unknown as { nodes(role: string): BorrowedClient[] }).nodes('master')
-    if (masters.length === 0) throw new RedisUnavailable('not_executed', 'the Cluster has no master that is connected')
-    return masters
+    return (this.#client as unknown as { nodes(role: string): BorrowedClient[] }).nodes('master')
   }
 
   /** Never with a `cause`: errors of ioredis carry the command with its arguments. */
@@ -112,20 +91,6 @@ export class BorrowedRedis implements ScriptRunner {
     const outcome = failure.kind === 'lost' ? 'unknown' : 'not_executed'
     const ran = outcome === 'unknown' ? 'it may have run' : 'it did not run'
     return new RedisUnavailable(outcome, `${name} on Redis: ${failure.reason}; ${ran}`)
-  }
-}
-
-/** A plain command that knows over which connection it went last. */
-class AskedCommand extends Command {
-  socket: object | undefined
-
-  constructor(name: string, args: readonly (string | number)[]) {
-    super(name, [...args], { replyEncoding: 'utf8' })
-  }
-
-  override toWritable(socket: object): string | Buffer {
-    this.socket = socket
-    return super.toWritable(socket)
   }
 }
 

@@ -4,6 +4,7 @@ import type { Telemetry } from '../telemetry/index.js'
 import { addressOf, type Client, type RedisTarget, template } from './client.js'
 import { Link, type LinkState } from './link.js'
 import { RedisUnavailable } from './outcome.js'
+import { walkKeys } from './walk.js'
 
 export interface ConnectionOptions {
   /**
@@ -105,34 +106,19 @@ export class RedisConnection {
     }
   }
 
-  /**
-   * Keys like this, in portions, of every master. A key that comes or goes meanwhile may be told or not; one may be told twice. A cursor
-   * means another thing to another server, and to the same one after a restart: a walk whose connection breaks fails, rather than end as if
-   * it had told all.
-   */
+  /** Keys like this, in portions, of every master: see `walkKeys`. */
   async *scan(pattern: string, portion: number): AsyncGenerator<string[]> {
     await this.ready()
     const client = this.take()
-    const nodes = client instanceof Cluster ? client.nodes('master') : [client]
-    for (const node of nodes) {
-      const stream = node?.stream
-      for (let cursor = '0', first = true; first || cursor !== '0'; first = false) {
-        if (!node) return
-        let keys: string[]
-        try {
-          ;[cursor, keys] = await node.scan(cursor, 'MATCH', pattern, 'COUNT', portion)
-        } catch (error) {
-          throw new RedisUnavailable('unknown', `Redis at ${this.address} does not answer: ${(error as Error).message}`)
-        }
-        if (node.stream !== stream) {
-          throw new RedisUnavailable(
-            'not_executed',
-            'The connection broke in the middle of a walk over all keys: begin anew',
-          )
-        }
-        if (keys.length > 0) yield keys
+    const masters = client instanceof Cluster ? client.nodes('master') : client ? [client] : []
+    yield* walkKeys(masters, { pattern, portion }, async (node, command) => {
+      try {
+        node.sendCommand(command)
+        return await command.promise
+      } catch (error) {
+        throw new RedisUnavailable('unknown', `Redis at ${this.address} does not answer: ${(error as Error).message}`)
       }
-    }
+    })
   }
 
   async close(): Promise<void> {

@@ -170,6 +170,16 @@ describe.each(Object.entries(TOPOLOGIES))('on %s', (name, start) => {
     expect(await brought.set(key, 'mine')).toBe('OK')
   })
 
+  it('walks over all keys, also of masters that it has not talked to yet', async () => {
+    const { runner } = await connect()
+    const made = Array.from({ length: 32 }, freshKey)
+    for (const key of made) await runner.run(countSafe, [key], [])
+    const { connection } = await connect()
+    const told = new Set<string>()
+    for await (const portion of connection.scan('hf:test:*', 3)) for (const key of portion) told.add(key)
+    expect(made.filter((key) => !told.has(key))).toEqual([])
+  })
+
   it('answers a ping on every connection it makes', async () => {
     const { connection } = await connect({ connections: 3 })
     const inTurn = () => new Set([connection.take(), connection.take(), connection.take()])
