@@ -11,6 +11,7 @@ export default defineConfig({
       '@holdfast/server': at('packages/server/src/index.ts'),
       // The longer first: an alias also takes what lies below it.
       'holdfast/stripe402/conformance': at('packages/holdfast/src/stripe402/conformance/index.ts'),
+      'holdfast/primitives': at('packages/holdfast/src/primitives/index.ts'),
       'holdfast/stripe402': at('packages/holdfast/src/stripe402/index.ts'),
       holdfast: at('packages/holdfast/src/index.ts'),
     },

@@ -41,6 +41,8 @@ const pages = ['README.md', ...markdownUnder('docs')].map(
   (path): Page => ({ path, text: readFileSync(join(ROOT, path), 'utf8') }),
 )
 const samples = pages.flatMap(sampleOf)
+/** `docs/README.md`, and that of a folder whose pages it leaves to it. */
+const indexes = pages.filter(({ path }) => /^docs\/(.*\/)?README\.md$/.test(path))
 
 function markdownUnder(folder: string): string[] {
   const names = readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
@@ -152,11 +154,23 @@ describe('the documentation', () => {
     expect(missingFiles(page)).toEqual([])
   })
 
-  it('lists every page in its index', () => {
-    const index = pages.find(({ path }) => path === 'docs/README.md') as Page
-    const listed = linksOf(index.text).map((target) => `docs/${target}`)
-    const others = pages.map(({ path }) => path).filter((path) => path.startsWith('docs/') && path !== index.path)
-    expect(listed.sort()).toEqual(others.sort())
+  it.each(indexes.map(({ path }) => path))('lists every page in its index: %s', (path) => {
+    const folder = dirname(path)
+    const isBelowAnother = (page: string) =>
+      indexes.some(
+        (index) =>
+          index.path !== path &&
+          dirname(index.path).startsWith(`${folder}/`) &&
+          page !== index.path &&
+          page.startsWith(`${dirname(index.path)}/`),
+      )
+    const listed = linksOf(pages.find((page) => page.path === path)?.text ?? '').map((target) =>
+      join(folder, target.split('#')[0] as string),
+    )
+    const others = pages.map((page) => page.path).filter((page) => page.startsWith(`${folder}/`) && page !== path)
+    expect([...new Set(listed)].filter((page) => page.startsWith(`${folder}/`)).sort()).toEqual(
+      others.filter((page) => !isBelowAnother(page)).sort(),
+    )
   })
 
   it('names mutants that there are, and every one of them', () => {
@@ -219,6 +233,7 @@ describe('the samples', () => {
       format: 'esm',
       target: 'node20',
       alias: {
+        'holdfast/primitives': join(ROOT, 'packages/holdfast/src/primitives/index.ts'),
         'holdfast/stripe402': join(ROOT, 'packages/holdfast/src/stripe402/index.ts'),
         holdfast: join(ROOT, 'packages/holdfast/src/index.ts'),
       },

@@ -159,6 +159,12 @@ export const ERRORS = {
     meaning: 'The item is in the checkout already.',
     action: 'Name each item once, with its quantity.',
   },
+  counter_overflow: {
+    status: 409,
+    retryable: false,
+    meaning: 'The counter would pass 2^53 − 1, beyond which numbers are not exact. Nothing was added.',
+    action: 'Reset the counter, count in larger units, or spread it over several.',
+  },
   hold_expired: {
     status: 410,
     retryable: false,
@@ -221,6 +227,12 @@ export const ERRORS = {
     meaning:
       'What a stripe402 store holds of a client is not what stripe402 writes: a fraction or a huge number for a balance, a field that is missing. Nothing was changed.',
     action: 'An operator has to look at it; the message says what is wrong. It is never put right by a guess.',
+  },
+  value_damaged: {
+    status: 500,
+    retryable: false,
+    meaning: 'Under the key of a primitive stands something that it did not write. Nothing was changed.',
+    action: 'Find out who else writes keys that begin with `hf:`. Then remove the key, or `reset` what it is of.',
   },
   incompatible: {
     status: 500,

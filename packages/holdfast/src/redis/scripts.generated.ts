@@ -40,6 +40,35 @@ export const agendaScan: Script = {
 `,
 }
 
+export const keyTtl: Script = {
+  name: 'key_ttl',
+  sha1: '1b76f99700058bb29e040f1d084720555e9deaad',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: true,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+end
+end
+return answers
+end
+return each(1, 0, function(k)
+return redis.call('PTTL', KEYS[k + 1])
+end)
+`,
+}
+
 export const lockRelease: Script = {
   name: 'lock_release',
   sha1: '48c0af50f201920df7a01ac8a2e7a08fb556dfe1',
@@ -4386,6 +4415,180 @@ return reply
 `,
 }
 
+export const windowAdd: Script = {
+  name: 'window_add',
+  sha1: '121c20d4077f2c895d83cb051963ac24299455ea',
+  keys: { min: 1, variable: true },
+  resend: 'never',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+end
+end
+return answers
+end
+local COUNT_MAX = 9007199254740991
+local function count_of(value)
+if not value then
+return 0
+end
+local count = #value <= 16 and string.match(value, '^%d+$') and tonumber(value)
+if not count or count > COUNT_MAX then
+damaged()
+end
+return count
+end
+local function digits(count)
+return string.format('%.0f', count)
+end
+return each(1, 2, function(k, a)
+local key, by = KEYS[k + 1], tonumber(ARGV[a + 1])
+local value = redis.call('GET', key)
+local count = count_of(value)
+if count > COUNT_MAX - by then
+return 'over'
+end
+if value then
+redis.call('SET', key, digits(count + by), 'KEEPTTL')
+else
+redis.call('SET', key, digits(by), 'PX', ARGV[a + 2])
+end
+return digits(count + by)
+end)
+`,
+}
+
+export const windowPeek: Script = {
+  name: 'window_peek',
+  sha1: '7b17080a4a04e153e0700106ee55c3d9c8ef2c37',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: true,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+end
+end
+return answers
+end
+local COUNT_MAX = 9007199254740991
+local function count_of(value)
+if not value then
+return 0
+end
+local count = #value <= 16 and string.match(value, '^%d+$') and tonumber(value)
+if not count or count > COUNT_MAX then
+damaged()
+end
+return count
+end
+local function digits(count)
+return string.format('%.0f', count)
+end
+return each(1, 0, function(k)
+return digits(count_of(redis.call('GET', KEYS[k + 1])))
+end)
+`,
+}
+
+export const windowRefund: Script = {
+  name: 'window_refund',
+  sha1: 'fbb0bc48070d46cea4df0c4595fb65e5d44c5f68',
+  keys: { min: 1, variable: true },
+  resend: 'never',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+end
+end
+return answers
+end
+local COUNT_MAX = 9007199254740991
+local function count_of(value)
+if not value then
+return 0
+end
+local count = #value <= 16 and string.match(value, '^%d+$') and tonumber(value)
+if not count or count > COUNT_MAX then
+damaged()
+end
+return count
+end
+local function digits(count)
+return string.format('%.0f', count)
+end
+return each(1, 1, function(k, a)
+local value = redis.call('GET', KEYS[k + 1])
+local count = math.max(0, count_of(value) - tonumber(ARGV[a + 1]))
+if value then
+redis.call('SET', KEYS[k + 1], digits(count), 'KEEPTTL')
+end
+return digits(count)
+end)
+`,
+}
+
+export const windowReset: Script = {
+  name: 'window_reset',
+  sha1: '1389d7b207e3d877f8727f91a105f7b4f263fb69',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+end
+end
+return answers
+end
+return each(1, 0, function(k)
+return redis.call('UNLINK', KEYS[k + 1])
+end)
+`,
+}
+
 export const witnessShare: Script = {
   name: 'witness_share',
   sha1: 'b8cce77c7015d24d852f3f53a2177b7a37912941',
@@ -4441,4 +4644,4 @@ return witnesses
 `,
 }
 
-export const scripts = { agendaClaim, agendaScan, lockRelease, lockRenew, lockTake, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, witnessShare } as const satisfies Record<string, Script>
+export const scripts = { agendaClaim, agendaScan, keyTtl, lockRelease, lockRenew, lockTake, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>

@@ -16,7 +16,7 @@ export class PlainCommand extends Command {
 }
 
 /**
- * Keys like this, in portions, of all these masters. One that comes or goes meanwhile may be told or not; one may be told twice. A cursor means
+ * Keys like this, in portions that may be empty, of all these masters. One that comes or goes meanwhile may be told or not; one may be told twice. A cursor means
  * another thing to another server, and to the same one after a restart: where the connection is not the one that the walk began on, it
  * fails rather than end as if it had told all. So it does where there is nobody to ask.
  */
@@ -39,7 +39,7 @@ export async function* walkKeys<Node>(
         )
       }
       cursor = next
-      if (keys.length > 0) yield keys
+      yield keys
     }
   }
 }

@@ -121,6 +121,21 @@ export const METRICS = {
     labels: ['outcome'],
     help: 'Locks of wallets: taken, busy after all retries, lost while work was done under them',
   },
+  holdfast_primitive_results_total: {
+    type: 'counter',
+    labels: ['primitive', 'result'],
+    help: 'Calls of primitives by what became of them: claimed, exists, added, refused, …; damaged (something else stood under the key), unavailable (Redis was away or silent)',
+  },
+  holdfast_primitive_keys: {
+    type: 'gauge',
+    labels: ['primitive'],
+    help: 'Keys of a primitive in Redis, as the last walk of the sampler has counted them',
+  },
+  holdfast_primitive_ttl_missing: {
+    type: 'gauge',
+    labels: ['primitive'],
+    help: 'Keys of a primitive that should have an end and have none, by the last walk of the sampler: somebody else has made or changed them',
+  },
 } as const satisfies Record<
   string,
   { type: 'counter' | 'gauge' | 'histogram'; labels: readonly string[]; help: string }

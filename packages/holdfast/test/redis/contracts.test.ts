@@ -11,6 +11,7 @@ import { AcquaintedSequencer } from '../sequencer/support/acquainted.js'
 import { script } from './support/scripts.js'
 import { StrictRunner, sitesOf } from './support/strict-runner.js'
 import { useStripe402 } from './support/stripe402-calls.js'
+import { useWindows } from './support/window-calls.js'
 
 const shipped: readonly Script[] = Object.values(scripts)
 const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 7), shards: 1 })
@@ -68,6 +69,7 @@ describe('every shipped script', () => {
     await useEverything(runner)
     await useLocks(runner)
     await useStripe402(runner)
+    await useWindows(runner)
     expect(await runner.denied()).toEqual([])
     const reached = new Set(await runner.reached())
     expect(shipped.flatMap(sitesOf).filter((site) => !reached.has(site))).toEqual([])

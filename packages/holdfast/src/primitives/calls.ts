@@ -1,0 +1,108 @@
+import { HoldfastError } from '../errors/index.js'
+import { type Script, type ScriptArg, ScriptError } from '../redis/index.js'
+import { type Context, tell } from './context.js'
+import type { Purpose, Scope } from './keys.js'
+
+interface Waiting {
+  readonly scope: Scope
+  readonly keys: readonly string[]
+  readonly args: readonly ScriptArg[]
+  readonly resolve: (answer: unknown) => void
+  readonly reject: (error: unknown) => void
+}
+
+/**
+ * Most that go in one call: while a script runs, the server serves nobody else. With all of 64 callers in one call Node and Redis would take
+ * turns, in calls of 32 they work at the same time.
+ */
+const CALL_MAX = 32
+
+/**
+ * Calls of one script. Those of one turn of the event loop go together, and each is done by itself and gets an answer of its own; on a
+ * Cluster only those of one scope do, because a call can't leave its slot. Who is alone does not wait for company: a call leaves at the end
+ * of the turn that it was made in.
+ *
+ * The script takes them as `primitives/each.lua` says: their number, then for each as many keys and as many arguments as for the others.
+ */
+export class Calls {
+  readonly #context: Context
+  readonly #purpose: Purpose
+  readonly #script: Script
+  #waiting: Waiting[] = []
+  readonly #send = () => this.#sendAll()
+
+  constructor(context: Context, purpose: Purpose, script: Script) {
+    this.#context = context
+    this.#purpose = purpose
+    this.#script = script
+  }
+
+  /** The answer: bytes, a number, or an array of them. */
+  add(scope: Scope, keys: readonly string[], args: readonly ScriptArg[]): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      // Comes after the microtasks: callers that were answered together ask together again.
+      if (this.#waiting.length === 0) process.nextTick(this.#send)
+      this.#waiting.push({ scope, keys, args, resolve, reject })
+    })
+  }
+
+  #sendAll(): void {
+    const waiting = this.#waiting
+    this.#waiting = []
+    for (const group of this.#context.isCluster ? byScope(waiting) : [waiting]) {
+      for (let from = 0; from < group.length; from += CALL_MAX) void this.#call(group.slice(from, from + CALL_MAX))
+    }
+  }
+
+  async #call(calls: readonly Waiting[]): Promise<void> {
+    const keys: string[] = []
+    const args: ScriptArg[] = [calls.length]
+    for (const call of calls) {
+      keys.push(...call.keys)
+      args.push(...call.args)
+    }
+    try {
+      const answers = (await this.#context.runner.run(this.#script, keys, args)) as unknown[]
+      for (const [at, call] of calls.entries()) this.#answer(call, answers[at])
+    } catch (error) {
+      const failure = error instanceof ScriptError ? broken(this.#script.name, error.message) : error
+      tell(this.#context, this.#purpose, 'unavailable', calls.length)
+      for (const { reject } of calls) reject(failure)
+    }
+  }
+
+  #answer({ scope, resolve, reject }: Waiting, answer: unknown): void {
+    if (!isFailure(answer)) return resolve(answer)
+    const why = String(answer[1])
+    if (!why.startsWith('WRONGTYPE') && !why.startsWith('DAMAGED')) return reject(broken(this.#script.name, why))
+    tell(this.#context, this.#purpose, 'damaged')
+    reject(damaged(scope))
+  }
+}
+
+/** As `primitives/each.lua` tells of one that failed. */
+const isFailure = (answer: unknown): answer is [unknown, unknown] =>
+  Array.isArray(answer) && answer[0] instanceof Buffer && answer[0].toString('latin1') === '!'
+
+function byScope(waiting: readonly Waiting[]): Waiting[][] {
+  const groups = new Map<string, Waiting[]>()
+  for (const one of waiting) {
+    const group = groups.get(one.scope.hash)
+    if (group === undefined) groups.set(one.scope.hash, [one])
+    else group.push(one)
+  }
+  return [...groups.values()]
+}
+
+/** Under the key is what this primitive does not write. */
+export function damaged({ facts }: Scope): HoldfastError {
+  const { redisPattern, operation, keyHashPrefix } = facts
+  return new HoldfastError(
+    'value_damaged',
+    `${redisPattern}, ${operation}, ${keyHashPrefix}…: expected what this primitive writes, got something else`,
+    { redisPattern, operation, keyHashPrefix },
+  )
+}
+
+const broken = (script: string, why: string): HoldfastError =>
+  new HoldfastError('internal_error', `script ${script}: ${why.slice(0, 300)}`)

@@ -1,0 +1,40 @@
+import { HoldfastError } from '../errors/index.js'
+import type { Postgres } from '../postgres/index.js'
+import type { ScriptRunner } from '../redis/index.js'
+import type { Telemetry } from '../telemetry/index.js'
+import type { KeysOptions, Purpose, Scope } from './keys.js'
+
+/** What every primitive is made of. Those of one `Primitives` share it, so a primitive of your own can be made of it too. */
+export interface Context extends KeysOptions {
+  readonly runner: ScriptRunner
+  /** Keys of one call must then share a scope. */
+  readonly isCluster: boolean
+  /** Keys like this, in portions, of all masters. */
+  readonly scan: (pattern: string, portion: number) => AsyncGenerator<string[]>
+  readonly telemetry: Telemetry
+  /** Milliseconds since 1970. */
+  readonly now: () => number
+  /** Null: none was given, and what needs it says so. */
+  readonly postgres: Postgres | null
+}
+
+/** What became of a call, in a word of a bounded set: `claimed`, `exists`, `refused`. */
+export function tell({ telemetry }: Context, primitive: Purpose, result: string, by = 1): void {
+  telemetry.count?.('holdfast_primitive_results_total', { primitive, result }, by)
+}
+
+/** To the log, in the one form in which a key may be named there. */
+export function note(
+  { telemetry }: Context,
+  event: string,
+  scope: Scope,
+  more: Record<string, string | number> = {},
+): void {
+  telemetry.log?.('info', event, { ...scope.facts, ...more })
+}
+
+/** Postgres, for what can't be had without it. */
+export function durable({ postgres }: Context, what: string): Postgres {
+  if (postgres) return postgres
+  throw new HoldfastError('invalid_argument', `postgres: expected a connection, since ${what} is kept there, got none`)
+}

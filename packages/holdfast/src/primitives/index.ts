@@ -1,0 +1,5 @@
+export type { Context } from './context.js'
+export type { KeyFacts } from './keys.js'
+export { Primitives, type PrimitivesOptions } from './primitives.js'
+export { type KeySample, KeySampler, type KeySamplerOptions } from './sampler.js'
+export { FixedWindow, type FixedWindowOptions, type WindowCall, type WindowCount } from './window/fixed-window.js'

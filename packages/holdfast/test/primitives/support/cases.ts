@@ -1,0 +1,28 @@
+/** What tests of a primitive have to show. The title of a test begins with those that it shows: `it('missing key, ttl kept: …')`. */
+export const CASES = [
+  'keys',
+  'missing key',
+  'existing key',
+  'wrong state',
+  'wrong type',
+  'serialization',
+  'ttl present',
+  'ttl kept',
+  'expired',
+  'duplicate',
+  'concurrency',
+  'script return type',
+  'redis away',
+  'metrics',
+] as const
+
+export type Case = (typeof CASES)[number]
+
+/** What does not arise, and why: by the name of the page of the primitive. */
+export const NOT_ARISING: Readonly<Record<string, Partial<Record<Case, string>>>> = {
+  'fixed-window': {
+    'wrong state': 'a count has no states',
+    duplicate:
+      'two calls are two things that happened: an answer that was lost is `unavailable`, and not asked for again',
+  },
+}
