@@ -18,6 +18,25 @@ import { integer, invalid, show, text } from '../input/index.js'
 
 /** Whose keys expire. What others leave behind without an end is a mistake that the sampler looks for. */
 export const PURPOSES = {
+  activity: { expires: true },
+  'activity-index': { expires: false },
+  bloom: { expires: false },
+  bucket: { expires: true },
+  cell: { expires: false },
+  exposure: { expires: true },
+  flags: { expires: true },
+  flight: { expires: true },
+  idempotency: { expires: true },
+  lease: { expires: true },
+  limits: { expires: true },
+  marker: { expires: true },
+  otp: { expires: true },
+  packed: { expires: false },
+  permissions: { expires: false },
+  sequence: { expires: false },
+  sharded: { expires: false },
+  sliding: { expires: true },
+  token: { expires: true },
   window: { expires: true },
 } as const satisfies Record<string, { readonly expires: boolean }>
 
@@ -116,14 +135,13 @@ export class KeySpace {
   }
 }
 
-/** A glob for SCAN: all keys of the primitives of an application. */
-export const keysOf = (owner: string): string => `hf:${owner}:*:${VERSION}:*`
+/** A glob for SCAN: all keys of the primitives of an application, or of all. */
+export const keysOf = (owner: string | null): string => `hf:${owner ?? '*'}:*:${VERSION}:*`
 
 /** Which primitive a key is of; null: it is none of these. */
-export function readPurpose(key: string, owner: string): Purpose | null {
-  const [, purpose] = /^hf:([^:]*):([a-z-]+):v1:[a-z0-9_-]+:[A-Za-z0-9_.-]+:\{/.exec(key)?.slice(1) ?? []
-  if (purpose === undefined || !key.startsWith(`hf:${owner}:`) || !Object.hasOwn(PURPOSES, purpose)) return null
-  return purpose as Purpose
+export function readPurpose(key: string): Purpose | null {
+  const purpose = /^hf:[a-z0-9_-]+:([a-z-]+):v1:[a-z0-9_-]+:[A-Za-z0-9_.-]+:\{[0-9a-f]{32}\}/.exec(key)?.[1]
+  return purpose !== undefined && Object.hasOwn(PURPOSES, purpose) ? (purpose as Purpose) : null
 }
 
 /** Lower case, so that nothing of an owner or a tenant can be told from another only by its case. */

@@ -1,7 +1,7 @@
 import { integer, options as optionsOf } from '../input/index.js'
 import { keyTtl } from '../redis/scripts.generated.js'
 import type { Context } from './context.js'
-import { durationMs, keysOf, PURPOSES, type Purpose, readPurpose } from './keys.js'
+import { durationMs, keysOf, PURPOSES, type Purpose, readPurpose, word } from './keys.js'
 import type { Primitives } from './primitives.js'
 
 export interface KeySamplerOptions {
@@ -9,6 +9,8 @@ export interface KeySamplerOptions {
   readonly everyMs?: number
   /** How many keys it looks at in a step, whoever's they are. Default 5,000: some 5 ms of the server's time in portions of 500. */
   readonly keysPerStep?: number
+  /** Whose keys it counts. Default: of all owners that share this Redis. */
+  readonly owner?: string
 }
 
 /** What a walk over all keys has found, by primitive. */
@@ -27,22 +29,24 @@ const NO_END = -1
 /**
  * Counts keys by primitive, and those without an end that should have one, by walking over all keys of Redis (SCAN). It goes in small steps
  * with rests between them, so that its cost is bounded however many keys there are: with 5,000 keys each 10 s a million takes 33 minutes.
- * One process is enough.
+ * One process is enough for all applications that share a Redis.
  */
 export class KeySampler {
   readonly #context: Context
   readonly #everyMs: number
   readonly #portions: number
+  readonly #owner: string | null
   readonly #takeBack: (() => void)[] = []
   #walk: AsyncGenerator<KeySample | null> | undefined
   #timer: NodeJS.Timeout | undefined
   #last: KeySample | null = null
 
   constructor({ context }: Primitives, options: KeySamplerOptions = {}) {
-    const { everyMs = 10_000, keysPerStep = 5_000 } = optionsOf('options', options)
+    const { everyMs = 10_000, keysPerStep = 5_000, owner } = optionsOf('options', options)
     this.#context = context
     this.#everyMs = durationMs('everyMs', everyMs, 10)
     this.#portions = Math.ceil(integer('keysPerStep', keysPerStep, 1, 1_000_000) / PORTION)
+    this.#owner = owner === undefined ? null : word('owner', owner)
   }
 
   /** Of the last walk that was finished. */
@@ -106,8 +110,8 @@ export class KeySampler {
     const keys: Partial<Record<Purpose, number>> = {}
     const ttlMissing: Partial<Record<Purpose, number>> = {}
     let portions = 0
-    for await (const found of this.#context.scan(keysOf(this.#context.owner), PORTION)) {
-      const read = found.map((key) => ({ key, purpose: readPurpose(key, this.#context.owner) }))
+    for await (const found of this.#context.scan(keysOf(this.#owner), PORTION)) {
+      const read = found.map((key) => ({ key, purpose: readPurpose(key) }))
       const ours = read.filter((one): one is { key: string; purpose: Purpose } => one.purpose !== null)
       for (const { purpose } of ours) keys[purpose] = (keys[purpose] ?? 0) + 1
       for (const purpose of await this.#endless(ours)) ttlMissing[purpose] = (ttlMissing[purpose] ?? 0) + 1

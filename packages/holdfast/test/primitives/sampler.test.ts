@@ -24,7 +24,7 @@ describe.each(TOPOLOGIES)('the sampler on %s', (_, open) => {
     const window = new FixedWindow(on.primitives, operation)
     await Promise.all(Array.from({ length: 100 }, (_, n) => window.add(`user-${n}`)))
     await on.redis.set(`hf:${owner}:unknown:v1:default:${operation}:{x}`, 'not of a primitive')
-    const sampler = new KeySampler(on.primitives)
+    const sampler = new KeySampler(on.primitives, { owner })
     expect((await walk(sampler)).sample).toEqual({ keys: { window: 100 }, ttlMissing: {} })
     const [first = '', second = ''] = (await on.keys(operation)).filter((key) => key.includes(':window:'))
     await Promise.all([on.redis.persist(first), on.redis.persist(second)])
