@@ -76,8 +76,12 @@ describe.each(TOPOLOGIES)('fixed window on %s', (_, open) => {
       await spoil()
       const before = await on.redis.dump(key)
       on.counted('window')
-      for (const call of [window.add('user', { at }), window.refund('user', { at }), window.peek('user', { at })]) {
-        await expect(call).rejects.toMatchObject({ code: 'value_damaged', operation, redisPattern: 'hf:app:window:v1' })
+      for (const call of [window.add, window.refund, window.peek]) {
+        await expect(call.call(window, 'user', { at })).rejects.toMatchObject({
+          code: 'value_damaged',
+          operation,
+          redisPattern: 'hf:app:window:v1',
+        })
       }
       expect(await on.redis.dump(key)).toBe(before)
       expect(on.counted('window')).toEqual({ damaged: 3 })
