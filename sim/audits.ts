@@ -231,7 +231,7 @@ class SimAudits implements Audits {
         const wallet = this.#wallet(ref)
         if (!wallet) return []
         const { row } = wallet
-        const none = { base: row.seq, refundedByEntry: new Map(), closedHolds: new Map() }
+        const none = { base: row.seq, refundedByEntry: new Map(), closedHolds: new Map(), stock: null }
         const state = { ...row, ...none, holds: openHolds(wallet as Kept) }
         return [{ ref, memory: row.memory, clock: this.#database.clock, state }]
       }),

@@ -322,6 +322,7 @@ function beginning({ row, genesis }: SimWallet): WalletState {
     base: 0,
     refundedByEntry: new Map(),
     closedHolds: new Map(),
+    stock: null,
   }
 }
 

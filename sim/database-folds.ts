@@ -1,6 +1,12 @@
 /** What the simulated journal answers out of a wallet's entries, as the queries of the real one do. */
 import type { Charge, WalletRow } from '../packages/holdfast/src/journal/index.js'
-import type { Entry, HoldState } from '../packages/holdfast/src/machine/index.js'
+import {
+  applyStock,
+  type Entry,
+  emptyStock,
+  type HoldState,
+  type Stock,
+} from '../packages/holdfast/src/machine/index.js'
 
 const CHARGES = new Set(['debit', 'capture', 'tick', 'settle'])
 export const CLOSES_HOLD = new Set(['settle', 'release', 'expire'])
@@ -59,6 +65,13 @@ export function openHolds({ row, entries, checkpoint }: Kept): Map<string, HoldS
     })
   }
   return holds
+}
+
+/** As the journal loads it: from the beginning. */
+export function stockOf({ entries }: Kept): Stock {
+  const stock = emptyStock()
+  for (const entry of entries) applyStock(stock, entry)
+  return stock
 }
 
 /** The bounds are hints for the wallet's row and are not kept with an entry. */

@@ -24,9 +24,9 @@ import {
   type WalletRow,
   type Witness,
 } from '../packages/holdfast/src/journal/index.js'
-import type { Entry } from '../packages/holdfast/src/machine/index.js'
+import { type Entry, isSale } from '../packages/holdfast/src/machine/index.js'
 import { PostgresError } from '../packages/holdfast/src/postgres/index.js'
-import { asRead, type Checkpoint, CLOSES_HOLD, chargeOf, type Kept, openHolds } from './database-folds.js'
+import { asRead, type Checkpoint, CLOSES_HOLD, chargeOf, type Kept, openHolds, stockOf } from './database-folds.js'
 import { IntentTable } from './intents.js'
 
 const EPOCHS_A_TIMELINE = 1_000_000_000
@@ -378,6 +378,7 @@ export class SimDatabase {
       base: seq,
       refundedByEntry: new Map<number, number>(),
       closedHolds: new Map<string, { charged: number; refunded: number }>(),
+      stock: isSale(wallet.row.ref) ? stockOf(wallet) : null,
     }
     return { state, memory, holds: true, clock: this.#now() }
   }

@@ -90,6 +90,7 @@ function walletOf({ amount, idOf, refOf }: Seeds, n: number) {
     base: 0,
     refundedByEntry: new Map(),
     closedHolds: new Map(),
+    stock: null,
   }
   const [entry] = decide(state, command({ kind: 'credit', key: 'seed', amount }), 0).entries
   if (!entry) throw new Error('A credit was refused')

@@ -1,11 +1,11 @@
 -- Decides a batch of commands for wallets of one slot (on a single node: of any shards). Each accepted command becomes one pending entry in the same atomic step.
 --
--- KEYS  1…   the agendas of the shards, then the wallets, each once
+-- KEYS  1…   the agendas of the shards, then the wallets, each once, then the stock of those that are sales
 -- ARGV  1    how many commands
 --       2    all the rest, packed (src/sequencer/message.ts writes it): the caller's clock (ms), how far ahead of it the server's clock may
 --            be believed (ms), after how long somebody should look after a pending entry (ms), how many pending entries a wallet may have,
---            how many agendas, the life of the server by whose clock the deadlines are
---            then for each wallet   number of its agenda, name on it, least epoch to trust, epoch of the next two, acknowledged seq,
+--            how many agendas, how many wallets, the life of the server by whose clock the deadlines are
+--            then for each wallet   numbers of the keys of its agenda and its stock (0: it has none), name on the agenda, least epoch to trust, epoch of the next two, acknowledged seq,
 --                                   seq up to which the caller has entries
 --            then for each command  wallet (1…), flags, kind, key, its mark, params, hold, counter, metadata, amount, ttl, deadline; for a refund also
 --                                   seq and size of the charge, and with facts those: epoch, seq, refunded, is the hold closed, charged to it, refunded of that
@@ -30,8 +30,8 @@
 -- @include wallet/refunds
 -- @include wallet/decide
 
-local HEADER = '<ddddHc32'
-local WALLET = '<HHc0dddd'
+local HEADER = '<ddddHHc32'
+local WALLET = '<HHHc0dddd'
 local COMMAND = '<HBBc0Hc0c4Hc0Hc0Hc0I4c0ddd'
 local CHARGE = '<dd'
 local FACTS = '<dddBdd'
@@ -42,16 +42,15 @@ local ACCEPTED, REPLAY, WORDS, REPLAY_MEMORY = 0, 1, 2, 3
 
 local command_count = tonumber(ARGV[1])
 local message = ARGV[2]
-local caller_clock, ahead_max, help_after, pending_max, agenda_count, told_life, position = unpack_bytes(HEADER, message)
-local wallet_count = #KEYS - agenda_count
+local caller_clock, ahead_max, help_after, pending_max, agenda_count, wallet_count, told_life, position = unpack_bytes(HEADER, message)
 
 local clock = server_clock()
 
 local told = {}
 for i = 1, wallet_count do
-  local agenda, name, epoch_min, epoch, acked, known
-  agenda, name, epoch_min, epoch, acked, known, position = unpack_bytes(WALLET, message, position)
-  told[i] = { agenda = agenda, name = name, epoch_min = epoch_min, epoch = epoch, acked = acked, known = known }
+  local agenda, stock, name, epoch_min, epoch, acked, known
+  agenda, stock, name, epoch_min, epoch, acked, known, position = unpack_bytes(WALLET, message, position)
+  told[i] = { agenda = agenda, stock = stock, name = name, epoch_min = epoch_min, epoch = epoch, acked = acked, known = known }
 end
 
 local function has(flags, flag)
@@ -83,6 +82,10 @@ for i = 1, command_count do
   else
     t.fields = { 'core', 'h:' .. hold }
   end
+  if t.stock > 0 then
+    t.stock_fields = t.stock_fields or {}
+    stock_fields(c, t.stock_fields)
+  end
 end
 
 local life = incarnation()
@@ -91,6 +94,9 @@ local distrust = {}
 for i = 1, wallet_count do
   local t = told[i]
   local w, why, epoch = read_wallet(KEYS[agenda_count + i], t.fields or CORE_ALONE, life, t.epoch_min)
+  if w and w.has_stock and not open_stock(w, KEYS[t.stock], t.stock_fields or {}) then
+    w, why, epoch = nil, 'stock', w.epoch
+  end
   if w then
     w.name = t.name
     w.agenda_key = KEYS[t.agenda]
@@ -115,8 +121,9 @@ local function recall(w, c)
     return nil
   end
   local entry = read_entry(bytes)
-  -- A refund's hold follows from the charge that its params name, and the caller may not have read that yet.
-  if entry.params ~= c.params or (c.kind ~= 'refund' and entry.hold ~= c.hold) then
+  -- A refund's hold follows from the charge that its params name, and the caller may not have read that yet. That of a checkout may be the
+  -- one that was running.
+  if entry.params ~= c.params or (c.kind ~= 'refund' and c.kind ~= 'checkout' and entry.hold ~= c.hold) then
     return { 'conflict', digits(entry.epoch), digits(entry.seq), entry.hash }
   end
   return memory and REPLAY_MEMORY or REPLAY, bytes

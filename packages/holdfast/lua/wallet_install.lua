@@ -4,15 +4,16 @@
 -- Entries of the state before that were acknowledged from memory and are not in the journal are decided again, by key, on what
 -- Postgres says; what no longer fits is reported.
 --
--- KEYS  1 the shard's agenda   2 the wallet   3 the lease
+-- KEYS  1 the shard's agenda   2 the wallet   3 the lease   4 its stock, which only a sale has
 -- ARGV  1 name on the agenda   2 who asks   3 deadline, ms of the clock of   4 the server's life that was looked at
 --       5 after how long somebody should look after pending entries, ms   6 after how long a wallet leaves that nobody uses, ms
 --       7 epoch   8 seq   9 head   10 at   11 available   12 reserved   13 limit   14 status   15 due   16 since   17 memory   18 clock
---       19 how many holds; for each: id, its five numbers
+--       19 is it a sale?   20 how many holds   21 how many fields of its stock
+--       for each hold: id, its five numbers; for each field: its name and value
 --       then the keys among the pending entries that the journal has already
 -- Returns { 'installed', seq, key, code, key, code, … } (what was acknowledged from memory and is lost, and why)
 --         { 'newer', epoch } · { 'late' }
--- @keys 3
+-- @keys 4
 -- @resend never
 -- @include wallet/server
 -- @include wallet/entry
@@ -32,9 +33,10 @@ if old and old.epoch >= epoch then
   return { 'newer', digits(old.epoch) }
 end
 
-local hold_count = tonumber(ARGV[19])
+local hold_count = tonumber(ARGV[20])
+local field_count = tonumber(ARGV[21])
 local committed = {}
-for i = 20 + 2 * hold_count, #ARGV do
+for i = 22 + 2 * hold_count + 2 * field_count, #ARGV do
   committed[ARGV[i]] = true
 end
 
@@ -84,7 +86,7 @@ if old and not pcall(recall_memory) then
   pending = {}
 end
 
-redis.call('DEL', KEYS[2])
+redis.call('DEL', KEYS[2], KEYS[4])
 if redis.call('GET', KEYS[3]) == ARGV[2] then
   redis.call('DEL', KEYS[3])
 end
@@ -93,16 +95,24 @@ local w = track({
   epoch = epoch, life = life, seq = tonumber(ARGV[8]), head = ARGV[9], at = tonumber(ARGV[10]),
   available = tonumber(ARGV[11]), reserved = tonumber(ARGV[12]), limit = tonumber(ARGV[13]), status = ARGV[14],
   due = tonumber(ARGV[15]), since = tonumber(ARGV[16]), open = hold_count, acked = tonumber(ARGV[8]), floor = tonumber(ARGV[8]),
-  agenda = 0, memory = ARGV[17] == '1', clock = tonumber(ARGV[18]), ring = RING, recent = '',
+  agenda = 0, memory = ARGV[17] == '1', has_stock = ARGV[19] == '1', clock = tonumber(ARGV[18]), ring = RING, recent = '',
   -- There is no second call for what was acknowledged: all that is due expires in this one.
   expire_max = math.huge,
 }, KEYS[2], {})
 for i = 1, hold_count do
-  local amount, captured, left, expires, refunded = string.match(ARGV[19 + 2 * i], '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
-  put(w, 'h:' .. ARGV[18 + 2 * i], format_hold({
+  local amount, captured, left, expires, refunded = string.match(ARGV[21 + 2 * i], '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
+  put(w, 'h:' .. ARGV[20 + 2 * i], format_hold({
     amount = tonumber(amount), captured = tonumber(captured), left = tonumber(left), expires = tonumber(expires),
     refunded = tonumber(refunded),
   }))
+end
+
+if w.has_stock then
+  w.stock = { key = KEYS[4], loaded = {}, changed = {} }
+  stock_put(w, 'epoch', digits(epoch))
+  for i = 22 + 2 * hold_count, 21 + 2 * hold_count + 2 * field_count, 2 do
+    stock_put(w, ARGV[i], ARGV[i + 1])
+  end
 end
 
 for i = 1, #pending do

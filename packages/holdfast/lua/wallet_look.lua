@@ -1,12 +1,12 @@
 -- Looks at a wallet without changing it: is its state to be trusted, and what is pending? Whoever finds it untrusted may take the
 -- short, advisory lease for loading it, so that others wait instead of raising the epoch at once.
 --
--- KEYS  1 the wallet   2 the lease
+-- KEYS  1 the wallet   2 the lease   3 its stock, which only a sale has
 -- ARGV  1 least epoch to trust   2 who asks   3 for how long the lease is wanted, ms; 0: not at all
 -- Returns { 'trusted' | why not, epoch, 'leased' | 'busy' | '', core, the server's clock, its life, last, entry, … } with the last entry that is
 --         known to be in the journal, empty if it is not remembered, and the entries that are pending, oldest first, and for each whether
 --         it was acknowledged from memory: {entry, '1' | '0', …}
--- @keys 2
+-- @keys 3
 -- @resend safe
 -- @include wallet/server
 -- @include wallet/entry
@@ -24,6 +24,8 @@ elseif w.life ~= life then
   why = 'incarnation'
 elseif w.epoch < tonumber(ARGV[1]) then
   why = 'epoch'
+elseif w.has_stock and not open_stock(w, KEYS[3], {}) then
+  why = 'stock'
 end
 
 local lease = ''

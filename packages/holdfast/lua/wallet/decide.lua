@@ -36,6 +36,11 @@ end
 local function file(w, now, c, change)
   local kind = change.kind
   local hold = change.hold
+  local hold_id = change.hold_id or c.hold
+  local metadata = change.metadata or c.metadata
+  if w.stock then
+    apply_stock(w, kind, c, hold_id, change.sold)
+  end
   local seq = w.seq + 1
   local open_after = w.open
   if kind == 'hold' then
@@ -57,8 +62,8 @@ local function file(w, now, c, change)
   w.open = open_after
   w.available = w.available + change.available
   w.reserved = w.reserved + change.reserved
-  local hashed = pack(ENTRY_HASHED, w.head, #kind, kind, #c.key, c.key, #c.hold, c.hold, #c.counter, c.counter, #c.params, c.params,
-    #c.metadata, c.metadata, w.epoch, seq, now, change.amount, change.available, change.reserved, w.available, w.reserved,
+  local hashed = pack(ENTRY_HASHED, w.head, #kind, kind, #c.key, c.key, #hold_id, hold_id, #c.counter, c.counter, #c.params, c.params,
+    #metadata, metadata, w.epoch, seq, now, change.amount, change.available, change.reserved, w.available, w.reserved,
     hold and hold.amount or 0, hold and hold.captured or 0, hold and hold.left or 0, hold and hold.expires or 0,
     hold and hold.refunded or 0, c.of, change.of_refunded or 0)
   local hash = redis.sha1hex(hashed)
@@ -76,20 +81,20 @@ local function file(w, now, c, change)
   elseif kind == 'refund' then
     note_refund(w, c.of, change.of_refunded)
   end
-  if c.hold == '' then
+  if hold_id == '' then
     return
   end
   local stays = not CLOSES_HOLD[kind]
   if kind == 'refund' then
-    stays = read_hold(w, c.hold) ~= nil
+    stays = read_hold(w, hold_id) ~= nil
   end
   if stays then
-    put(w, 'h:' .. c.hold, format_hold(hold))
+    put(w, 'h:' .. hold_id, format_hold(hold))
   elseif kind ~= 'refund' then
-    remove(w, 'h:' .. c.hold)
+    remove(w, 'h:' .. hold_id)
   end
   if not stays and hold.refunded > 0 then
-    note_closed_hold(w, c.hold, hold.captured, hold.refunded)
+    note_closed_hold(w, hold_id, hold.captured, hold.refunded)
   end
 end
 
@@ -236,6 +241,8 @@ local function refund(w, c)
   })
 end
 
+-- @include wallet/stock-decide
+
 -- The rules of every command; checks stand in the order of precedence. Returns the change, or nil and the answer.
 local function judge(w, c, now)
   local kind = c.kind
@@ -269,6 +276,9 @@ local function judge(w, c, now)
       return reject('wallet_not_empty', 'available', digits(w.available), 'reserved', digits(w.reserved))
     end
     return { kind = kind, amount = 0, available = 0, reserved = 0 }
+  end
+  if STOCK_KINDS[kind] then
+    return judge_stock(w, c, now)
   end
   error('unknown command ' .. kind)
 end

@@ -5,17 +5,21 @@
 --     h:<hold>    an open hold: amount captured left expiresAt refunded
 --     refunds     what was refunded in this life of the state (wallet/refunds)
 --
+-- A sale has its stock beside it, in a second hash (wallet/stock).
+--
 -- One HMGET reads what a batch needs of a wallet, one HSET writes what it changed. What costs, an operation of a batch of 32 on 1,000
 -- wallets: making and removing a field of a large hash 2.6 µs, overwriting one 0.5 µs; so nothing is made that can be overwritten. As
 -- text, with a field for each key and each entry and now and then a sweep, the whole script took 38 µs; as it stands here 19 µs (one hot wallet: 25 and 11 µs).
 
--- version status memory | epoch seq at available reserved limit due since open acked floor agenda clock ring | incarnation head recent
+-- version status traits | epoch seq at available reserved limit due since open acked floor agenda clock ring | incarnation head recent
 local CORE = '<BBBddddddddddddddc32c40c0'
 local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
 local CORE_VERSION = 2
 -- Bytes of `recent` for each entry.
 local MARK = 5
+-- Traits: something was acknowledged from memory; there is stock beside it (wallet/stock).
+local MEMORY_USED, STOCK = 1, 2
 local STATUSES = { 'active', 'frozen', 'closed' }
 local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
 
@@ -47,7 +51,7 @@ local function parse_core(bytes)
   if #bytes < CORE_BYTES then
     return nil
   end
-  local version, status, memory, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
+  local version, status, traits, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
     unpack_bytes(CORE_NUMBERS, bytes)
   if version ~= CORE_VERSION or not STATUSES[status] then
     return nil
@@ -57,7 +61,7 @@ local function parse_core(bytes)
     return nil
   end
   return {
-    status = STATUSES[status], memory = memory == 1, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
+    status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
     limit = limit, due = due, since = since, open = open, acked = acked, floor = floor, agenda = agenda, clock = clock, ring = ring,
     life = life, head = head, recent = string.sub(bytes, CORE_BYTES + 1),
   }
@@ -77,7 +81,7 @@ local function format_core(w)
   if w.fresh ~= '' then
     recent = string.sub(recent .. w.fresh, -MARK * w.ring)
   end
-  return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], w.memory and 1 or 0, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
+  return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0), w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
     w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, recent)
 end
 
@@ -219,6 +223,8 @@ local function in_parts(command, key, values, count)
   end
 end
 
+-- @include wallet/stock
+
 -- Where something else stands in the agenda's place, which would keep everybody of the shard from being decided, it makes room.
 local function enter(agenda_key, ...)
   local reply = redis.pcall('ZADD', agenda_key, ...)
@@ -243,6 +249,9 @@ local function write_wallet(w, agenda_key, name, wanted)
   end
   w.writes[2] = format_core(w)
   in_parts('HSET', w.key, w.writes, w.written)
+  if w.stock then
+    write_stock(w)
+  end
   if w.gone then
     -- A hold may have come back in the same call: under a key that the journal knows and Redis does not any more.
     local gone = {}

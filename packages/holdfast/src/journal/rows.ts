@@ -99,6 +99,7 @@ export function readState(row: StateRow, holds: readonly HoldRow[]): WalletState
     base: Number(row.seq),
     refundedByEntry: new Map(),
     closedHolds: new Map(),
+    stock: null,
   }
 }
 

@@ -4,7 +4,7 @@ import type { Command, CommandKind } from './types.js'
 type Given = Pick<Command, 'kind'> & {
   readonly [Field in Exclude<keyof Command, 'kind' | 'params'>]?: Command[Field] | undefined
 } & {
-  /** What else decides, in words, where the command is a step of something larger. */
+  /** What else decides, in words: of what stock, or where the command is a step of something larger. */
   readonly also?: string | undefined
 }
 

@@ -1,33 +1,19 @@
+import { type Change, giveBack, move, reject, spend, UNTOUCHED, type Verdict } from './change.js'
 import { hashEntry } from './entry.js'
 import { meterEnd, meterTick } from './meter.js'
 import { apply } from './replay.js'
+import { judgeStock } from './stock-decide.js'
 import {
   type Command,
   type Decision,
   type Entry,
-  type EntryKind,
   EXPIRE_MAX,
   type HoldState,
   MAX_AMOUNT,
   type Meter,
   type Rejection,
-  type RejectionCode,
   type WalletState,
 } from './types.js'
-
-/** What a command changes: an entry without what every entry has. `hold` is the hold after it. */
-interface Change {
-  kind: EntryKind
-  amount: number
-  available: number
-  reserved: number
-  hold: HoldState | null
-  ofRefunded: number
-}
-
-type Verdict = Change | Rejection | 'facts'
-
-const UNTOUCHED = { amount: 0, available: 0, reserved: 0, hold: null, ofRefunded: 0 }
 
 /**
  * The machine: one bounded step of one wallet. The same state, command and time give the same entries, here and in
@@ -105,6 +91,12 @@ function judge(state: WalletState, command: Command, now: number): Verdict {
         return reject('wallet_not_empty', { available: state.available, reserved: state.reserved })
       }
       return { ...UNTOUCHED, kind }
+    case 'checkout':
+    case 'purchase':
+    case 'cancel':
+    case 'give':
+    case 'take':
+      return judgeStock(state, command, now)
     case 'touch':
       throw new Error('A touch is judged by nothing but the clock')
   }
@@ -124,11 +116,6 @@ function judgeHold(state: WalletState, command: Command, hold: HoldState, now: n
   const after = { ...hold, amount: hold.amount + amount, left: hold.left + amount, expiresAt }
   if (amount === 0) return { ...UNTOUCHED, kind: 'extend', hold: after }
   return spend(state, { ...UNTOUCHED, kind: 'extend', amount, available: -amount, reserved: amount, hold: after })
-}
-
-function giveBack(kind: 'release' | 'expire', hold: HoldState): Change {
-  const { left } = hold
-  return { ...UNTOUCHED, kind, amount: left, available: left, reserved: 0 - left, hold: { ...hold, left: 0 } }
 }
 
 /** Takes `due` out of the hold. A settle also gives the rest back; its `due` is negative where too much was captured before. */
@@ -224,32 +211,6 @@ function holdForRefund(state: WalletState, id: string, facts: Command['facts']):
   return closed ? { amount: 0, captured: closed.charged, left: 0, expiresAt: 0, refunded: closed.refunded } : null
 }
 
-function spend(state: WalletState, change: Change): Verdict {
-  if (state.status === 'frozen') return reject('wallet_frozen')
-  if (state.available + change.available < -state.creditLimit) {
-    return reject('insufficient_funds', { available: state.available })
-  }
-  return move(state, change)
-}
-
-/**
- * The sum is bounded, not only its parts: so what is reserved always fits when it comes back, and no expiry can overflow. So is the
- * change itself: a settle that gives back both what is left and what was captured beyond the hold can pass 2^53, and be rounded.
- */
-function move(state: WalletState, change: Change): Verdict {
-  const reserved = state.reserved + change.reserved
-  const fits =
-    change.available <= MAX_AMOUNT &&
-    state.available + change.available + reserved <= MAX_AMOUNT &&
-    reserved <= MAX_AMOUNT &&
-    (!change.hold || (change.hold.amount <= MAX_AMOUNT && change.hold.captured <= MAX_AMOUNT))
-  return fits ? change : reject('invalid_amount', { available: state.available, reserved: state.reserved })
-}
-
-function reject(code: RejectionCode, facts: Record<string, number> = {}): Rejection {
-  return { code, facts }
-}
-
 function rejected(rejection: Rejection): Decision['outcome'] {
   return { type: 'rejected', rejection }
 }
@@ -284,7 +245,7 @@ function file(
     reservedDelta: change.reserved,
     available: state.available + change.available,
     reserved: state.reserved + change.reserved,
-    hold: command.hold,
+    hold: change.holdId ?? command.hold,
     holdAmount: hold?.amount ?? 0,
     holdCaptured: hold?.captured ?? 0,
     holdLeft: hold?.left ?? 0,
@@ -294,7 +255,7 @@ function file(
     ofRefunded: change.ofRefunded,
     counter: command.counter,
     params: command.params,
-    metadata: command.metadata,
+    metadata: change.metadata ?? command.metadata,
     prev: state.head,
     hash: '',
     due: dueAfter(state, change),

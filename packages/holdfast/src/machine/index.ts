@@ -2,5 +2,21 @@ export { command } from './command.js'
 export { decide } from './decide.js'
 export { entryEnd, genesisHash, hashEntry, isWhole, unpackEntry } from './entry.js'
 export { isShort, readMeter, usedBy } from './meter.js'
+export { isSale, markRef } from './ref.js'
 export { apply } from './replay.js'
+export {
+  applyStock,
+  type Buyer,
+  type Checkout,
+  type CheckoutOrder,
+  checkoutWords,
+  emptyStock,
+  type Line,
+  lineWords,
+  readCheckout,
+  readMove,
+  type Stock,
+  type StockEntry,
+  soldOf,
+} from './stock.js'
 export * from './types.js'

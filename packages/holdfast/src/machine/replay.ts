@@ -1,9 +1,11 @@
+import { applyStock } from './stock.js'
 import type { Entry, WalletState } from './types.js'
 
 const CLOSES_HOLD = new Set(['settle', 'release', 'expire'])
 
 /** Takes an entry into the state. Replaying a journal is nothing but this, one entry after the other. */
 export function apply(state: WalletState, entry: Entry): void {
+  if (state.stock) applyStock(state.stock, entry)
   state.epoch = entry.epoch
   state.seq = entry.seq
   state.head = entry.hash

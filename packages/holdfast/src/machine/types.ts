@@ -1,3 +1,5 @@
+import type { Stock } from './stock.js'
+
 /** Everything the machine knows about a wallet. Plain data; no I/O, no clock, no randomness. */
 
 /** Amounts and balances are integers within ±MAX_AMOUNT, so that Lua, JavaScript and Postgres agree on every digit. */
@@ -28,8 +30,13 @@ export type EntryKind =
 /**
  * What callers may ask for. `meter` opens a metered session and makes a `hold`, `end` ends one and makes a `settle`. `void` moves
  * nothing and uses its key up: nothing else can happen under it any more. `touch` only lets due holds expire and makes no entry of its own.
+ *
+ * Of stock: `checkout` makes a `hold` or an `extend`, `purchase` a `settle`, `cancel` a `release`; `give` and `take` make a `debit` and a
+ * `credit` that name an item.
  */
-export type CommandKind = Exclude<EntryKind, 'expire'> | 'meter' | 'end' | 'touch'
+export type CommandKind = Exclude<EntryKind, 'expire'> | 'meter' | 'end' | 'touch' | StockKind
+
+export type StockKind = 'checkout' | 'purchase' | 'cancel' | 'give' | 'take'
 
 /** What a metered session charges and reserves. */
 export interface Terms {
@@ -72,7 +79,7 @@ export interface Command {
   key: string
   /** Deciding parameters as one string: the same key with another string here (or another hold) is a conflict. */
   params: string
-  /** The hold this is about; for `hold` and `meter` the key itself; empty for none. */
+  /** The hold this is about; for `hold` and `meter` the key itself; for `checkout` the one to make, if none is running; empty for none. */
   hold: string
   /** credit, debit, hold, capture, refund: the amount. extend: what is added, may be 0. settle: the total. limit: the new limit. */
   amount: number
@@ -124,6 +131,8 @@ export interface WalletState {
   /** Refunded so far by entry (`17`), and by closed hold (`hold_1`): only what was touched since `base`. */
   refundedByEntry: Map<number, number>
   closedHolds: Map<string, { charged: number; refunded: number }>
+  /** Null: it is a wallet. Otherwise a part of a sale. */
+  stock: Stock | null
 }
 
 /** One line of the journal: what happened, and the state after it. */
@@ -167,6 +176,10 @@ export type RejectionCode =
   | 'wallet_frozen'
   | 'wallet_closed'
   | 'wallet_not_empty'
+  | 'sale_not_active'
+  | 'duplicate_item'
+  | 'user_limit'
+  | 'sold_out'
 
 export interface Rejection {
   code: RejectionCode

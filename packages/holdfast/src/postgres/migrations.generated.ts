@@ -708,4 +708,12 @@ CREATE TABLE webhook_deliveries (
 CREATE INDEX webhook_deliveries_waiting ON webhook_deliveries (webhook, lane, id) WHERE dead_at IS NULL;
 CREATE INDEX webhook_deliveries_dead ON webhook_deliveries (webhook, id) WHERE dead_at IS NOT NULL;
 ` },
+  { version: 8, name: 'stock', sql: `-- The stock of a sale at some seq, so that loading it does not read everything since it began. It is only a shortcut: the journal has all
+-- of it.
+CREATE TABLE stock_checkpoints (
+  wallet uuid NOT NULL PRIMARY KEY,
+  seq bigint NOT NULL,
+  stock jsonb NOT NULL
+);
+` },
 ]

@@ -231,6 +231,8 @@ WHERE webhook = $1 AND dead_at IS NOT NULL AND id > $2 ORDER BY id LIMIT $3`,
   deleteWebhook: `DELETE FROM webhooks WHERE id = $1 RETURNING id`,
   dropCheckpoint: `-- A checkpoint is only a shortcut: without it the journal itself is read.
 DELETE FROM checkpoints WHERE wallet = $1`,
+  dropStockCheckpoint: `-- It can't be read, and the journal can.
+DELETE FROM stock_checkpoints WHERE wallet = $1`,
   dueWallets: `SELECT replace(ref::text, '-', '') AS ref, tenant FROM wallets WHERE due > 0 AND due <= $1 ORDER BY due LIMIT $2`,
   endDelivery: `DELETE FROM webhook_deliveries WHERE id = $1`,
   endTransfers: `-- 0: whoever is at work on it. The transfer is finished or undone, and the journals of its wallets say so.
@@ -554,6 +556,10 @@ FROM wallets w LEFT JOIN page ON true
 WHERE w.ref = $1
 ORDER BY page.made_seq`,
   readSettings: `SELECT secret, created_at FROM settings`,
+  readStockCheckpoint: `-- The last one at or before a seq; none: the stock is read from the beginning.
+SELECT seq, stock FROM stock_checkpoints WHERE wallet = $1 AND seq <= $2`,
+  readStockEntries: `-- What entries did to a stock, in order: after a seq, up to another, so many at most.
+SELECT seq, kind, hold, params, metadata FROM entries WHERE wallet = $1 AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT $4`,
   readStop: `SELECT stopped_because FROM settings`,
   readWallets: `SELECT replace(ref::text, '-', '') AS ref, id, currency, metadata, opened_at, initial_limit, epoch, owner, memory, seq,
        encode(head, 'hex') AS head, at, available, reserved, credit_limit, status, due, since
@@ -632,4 +638,7 @@ FROM row, LATERAL (
   SELECT coalesce(jsonb_agg(to_jsonb(o)), '[]') AS holds, count(*) AS open FROM open_holds(row.ref, row.since) o
 ) AS h
 ON CONFLICT (wallet) DO UPDATE SET seq = excluded.seq, holds = excluded.holds, open = excluded.open WHERE checkpoints.seq < excluded.seq`,
+  writeStockCheckpoint: `-- Only ever a later one.
+INSERT INTO stock_checkpoints (wallet, seq, stock) VALUES ($1, $2, $3)
+ON CONFLICT (wallet) DO UPDATE SET seq = excluded.seq, stock = excluded.stock WHERE stock_checkpoints.seq < excluded.seq`,
 } as const

@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { HoldfastError } from '../errors/index.js'
+import { isSale, markRef } from '../machine/index.js'
 
 /**
  * Every key in Redis is made here:
@@ -41,6 +42,9 @@ export interface Place {
   readonly shard: number
   /** The wallet's state, holds, recent results and pending entries. */
   readonly walletKey: string
+  /** It is a part of a sale, and has its stock beside it. Its ref says so. */
+  readonly isSale: boolean
+  readonly stockKey: string
   /** The advisory lease of whoever is loading the wallet. */
   readonly leaseKey: string
   readonly agendaKey: string
@@ -89,13 +93,19 @@ export class Keys {
   of(walletId: string): Place {
     const known = this.#younger.get(walletId)
     if (known !== undefined) return known
-    const place = this.#older.get(walletId) ?? this.place(this.#hmac(walletId))
+    const place = this.#older.get(walletId) ?? this.place(markRef(this.#hmac(walletId), false))
     if (this.#younger.size >= PLACES_MAX / 2) {
       this.#older = this.#younger
       this.#younger = new Map()
     }
     this.#younger.set(walletId, place)
     return place
+  }
+
+  /** Where a part of a sale is, by the sale's id. */
+  ofSale(saleId: string, part: number): Place {
+    // No id of a wallet has a control character.
+    return this.place(markRef(this.#hmac(`\0sale\0${saleId}\0${part}`), true))
   }
 
   /** What stands for a wallet wherever its id must not: 32 hex characters. */
@@ -117,6 +127,8 @@ export class Keys {
       ref,
       shard,
       walletKey: `${prefix}wallet:v1:${ref}`,
+      isSale: isSale(ref),
+      stockKey: `${prefix}stock:v1:${ref}`,
       leaseKey: `${prefix}lease:v1:${ref}`,
       agendaKey: this.agenda(shard),
       agendaName: `${this.tenant}:${ref}`,

@@ -742,7 +742,7 @@ return removed
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: '512814986e7a613ad5796c922606cfbcf729d193',
+  sha1: '2d822c3d19774236efbf89ee26ea630164e68d46',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -780,6 +780,7 @@ local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
 local CORE_VERSION = 2
 local MARK = 5
+local MEMORY_USED, STOCK = 1, 2
 local STATUSES = { 'active', 'frozen', 'closed' }
 local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
 local CORE_ALONE = { 'core' }
@@ -795,7 +796,7 @@ local function parse_core(bytes)
 if #bytes < CORE_BYTES then
 return nil
 end
-local version, status, memory, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
+local version, status, traits, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
 unpack_bytes(CORE_NUMBERS, bytes)
 if version ~= CORE_VERSION or not STATUSES[status] then
 return nil
@@ -805,7 +806,7 @@ if not (sum > -SUM_MAX and sum < SUM_MAX and epoch < COUNT_MAX and seq < COUNT_M
 return nil
 end
 return {
-status = STATUSES[status], memory = memory == 1, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
+status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
 limit = limit, due = due, since = since, open = open, acked = acked, floor = floor, agenda = agenda, clock = clock, ring = ring,
 life = life, head = head, recent = string.sub(bytes, CORE_BYTES + 1),
 }
@@ -822,7 +823,7 @@ local recent = w.recent
 if w.fresh ~= '' then
 recent = string.sub(recent .. w.fresh, -MARK * w.ring)
 end
-return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], w.memory and 1 or 0, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
+return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0), w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
 w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, recent)
 end
 local function track(w, key, loaded)
@@ -943,6 +944,167 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local function open_stock(w, key, fields)
+fields[#fields + 1] = 'epoch'
+local values = redis.pcall('HMGET', key, unpack(fields))
+if values[#fields] ~= digits(w.epoch) then
+return false
+end
+local loaded = {}
+for i = 1, #fields - 1 do
+loaded[fields[i]] = values[i]
+end
+w.stock = { key = key, loaded = loaded, changed = {} }
+return true
+end
+local function stock_get(w, field)
+local loaded = w.stock.loaded
+local value = loaded[field]
+if value == nil then
+value = redis.call('HGET', w.stock.key, field)
+loaded[field] = value
+end
+return value
+end
+local function stock_put(w, field, value)
+w.stock.loaded[field] = value
+w.stock.changed[field] = true
+end
+local function write_stock(w)
+local written, gone = {}, {}
+for field in pairs(w.stock.changed) do
+local value = w.stock.loaded[field]
+if value then
+written[#written + 1] = field
+written[#written + 1] = value
+else
+gone[#gone + 1] = field
+end
+end
+in_parts('HSET', w.stock.key, written, #written)
+in_parts('HDEL', w.stock.key, gone, #gone)
+end
+local function read_lines(words, from)
+local lines = {}
+for i = from, #words do
+local item, quantity, share = string.match(words[i], '^(%d+):(%d+)/(%d+)$')
+lines[#lines + 1] = { item = item, quantity = tonumber(quantity), share = tonumber(share) }
+end
+return lines
+end
+local function words_of(text)
+local words = {}
+for word in string.gmatch(text, '%S+') do
+words[#words + 1] = word
+end
+return words
+end
+local function read_order(c)
+if not c.order then
+local words = words_of(c.params)
+if words[1] == 'checkout' then
+c.order = {
+mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = tonumber(words[5]), per_buyer = tonumber(words[6]),
+buyer = words[7], lines = read_lines(words, 8),
+}
+elseif words[1] == 'purchase' then
+c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]) }
+else
+c.order = { lines = read_lines(words, 2) }
+end
+end
+return c.order
+end
+local function stock_fields(c, fields)
+if c.kind == 'checkout' then
+local order = read_order(c)
+fields[#fields + 1] = 'u:' .. order.buyer
+for i = 1, #order.lines do
+fields[#fields + 1] = 'i:' .. order.lines[i].item
+end
+elseif c.hold ~= '' then
+fields[#fields + 1] = 'c:' .. c.hold
+end
+end
+local function total(lines)
+local sum = 0
+for i = 1, #lines do
+sum = sum + lines[i].quantity
+end
+return sum
+end
+local function taken_of(w, item)
+return tonumber(stock_get(w, 'i:' .. item) or '0')
+end
+local function left_of(w, line)
+return line.share - taken_of(w, line.item)
+end
+local function add_taken(w, lines, sign)
+for i = 1, #lines do
+local taken = taken_of(w, lines[i].item) + sign * lines[i].quantity
+stock_put(w, 'i:' .. lines[i].item, taken ~= 0 and digits(taken))
+end
+end
+local function read_buyer(w, id)
+local value = stock_get(w, 'u:' .. id)
+if not value then
+return 0, ''
+end
+local taken, running = string.match(value, '^(%d+) (.*)$')
+return tonumber(taken), running
+end
+local function write_buyer(w, id, taken, running)
+stock_put(w, 'u:' .. id, (taken > 0 or running ~= '') and digits(taken) .. ' ' .. running)
+end
+local function read_checkout(w, hold)
+local value = stock_get(w, 'c:' .. hold)
+if not value then
+return nil
+end
+local words = words_of(value)
+return { mode = words[1], buyer = words[2], lines = read_lines(words, 3) }
+end
+local function write_checkout(w, hold, checkout)
+local words = { checkout.mode, checkout.buyer }
+for i = 1, #checkout.lines do
+local line = checkout.lines[i]
+words[#words + 1] = line.item .. ':' .. digits(line.quantity) .. '/' .. digits(line.share)
+end
+stock_put(w, 'c:' .. hold, table.concat(words, ' '))
+end
+local function apply_stock(w, kind, c, hold, sold)
+local word = string.match(c.params, '^%a+')
+if word == 'checkout' then
+local order = read_order(c)
+local checkout = read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
+for i = 1, #order.lines do
+checkout.lines[#checkout.lines + 1] = order.lines[i]
+end
+write_checkout(w, hold, checkout)
+local taken = read_buyer(w, order.buyer)
+if order.mode == 'reserve' then
+add_taken(w, order.lines, 1)
+taken = taken + total(order.lines)
+end
+write_buyer(w, order.buyer, taken, hold)
+return
+end
+if word == 'give' or word == 'take' then
+add_taken(w, read_order(c).lines, word == 'give' and 1 or -1)
+return
+end
+local checkout = hold ~= '' and read_checkout(w, hold)
+if not checkout then
+return
+end
+local before = checkout.mode == 'reserve' and checkout.lines or {}
+local after = kind == 'settle' and (sold or checkout.lines) or {}
+add_taken(w, before, -1)
+add_taken(w, after, 1)
+local taken = read_buyer(w, checkout.buyer)
+write_buyer(w, checkout.buyer, taken - total(before) + total(after), '')
+stock_put(w, 'c:' .. hold, false)
+end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
 if type(reply) == 'table' and reply.err then
@@ -963,6 +1125,9 @@ enter(agenda_key, 'NX', digits(wanted), name)
 end
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
+if w.stock then
+write_stock(w)
+end
 if w.gone then
 local gone = {}
 for i = 1, #w.gone do
@@ -1198,6 +1363,11 @@ end
 local function file(w, now, c, change)
 local kind = change.kind
 local hold = change.hold
+local hold_id = change.hold_id or c.hold
+local metadata = change.metadata or c.metadata
+if w.stock then
+apply_stock(w, kind, c, hold_id, change.sold)
+end
 local seq = w.seq + 1
 local open_after = w.open
 if kind == 'hold' then
@@ -1218,8 +1388,8 @@ end
 w.open = open_after
 w.available = w.available + change.available
 w.reserved = w.reserved + change.reserved
-local hashed = pack(ENTRY_HASHED, w.head, #kind, kind, #c.key, c.key, #c.hold, c.hold, #c.counter, c.counter, #c.params, c.params,
-#c.metadata, c.metadata, w.epoch, seq, now, change.amount, change.available, change.reserved, w.available, w.reserved,
+local hashed = pack(ENTRY_HASHED, w.head, #kind, kind, #c.key, c.key, #hold_id, hold_id, #c.counter, c.counter, #c.params, c.params,
+#metadata, metadata, w.epoch, seq, now, change.amount, change.available, change.reserved, w.available, w.reserved,
 hold and hold.amount or 0, hold and hold.captured or 0, hold and hold.left or 0, hold and hold.expires or 0,
 hold and hold.refunded or 0, c.of, change.of_refunded or 0)
 local hash = redis.sha1hex(hashed)
@@ -1237,20 +1407,20 @@ w.status = 'closed'
 elseif kind == 'refund' then
 note_refund(w, c.of, change.of_refunded)
 end
-if c.hold == '' then
+if hold_id == '' then
 return
 end
 local stays = not CLOSES_HOLD[kind]
 if kind == 'refund' then
-stays = read_hold(w, c.hold) ~= nil
+stays = read_hold(w, hold_id) ~= nil
 end
 if stays then
-put(w, 'h:' .. c.hold, format_hold(hold))
+put(w, 'h:' .. hold_id, format_hold(hold))
 elseif kind ~= 'refund' then
-remove(w, 'h:' .. c.hold)
+remove(w, 'h:' .. hold_id)
 end
 if not stays and hold.refunded > 0 then
-note_closed_hold(w, c.hold, hold.captured, hold.refunded)
+note_closed_hold(w, hold_id, hold.captured, hold.refunded)
 end
 end
 local function give_back(kind, hold)
@@ -1381,6 +1551,128 @@ return move(w, {
 kind = 'refund', amount = c.amount, available = c.amount, reserved = 0, hold = hold, of_refunded = refunded + c.amount,
 })
 end
+local function sold_out(left, item)
+if item then
+return reject('sold_out', 'item', item, 'left', digits(math.max(0, left)))
+end
+return reject('sold_out', 'left', digits(math.max(0, left)))
+end
+local function check_out(w, c, now)
+local order = read_order(c)
+if now < order.from or now >= order.till or w.status == 'frozen' then
+return reject('sale_not_active', 'startsAt', digits(order.from), 'endsAt', digits(order.till))
+end
+local taken, running_id = read_buyer(w, order.buyer)
+local running = running_id ~= '' and read_hold(w, running_id) or nil
+local checkout = running_id ~= '' and read_checkout(w, running_id) or { lines = {} }
+local there = {}
+for i = 1, #checkout.lines do
+there[checkout.lines[i].item] = true
+end
+for i = 1, #order.lines do
+local item = order.lines[i].item
+if there[item] then
+return reject('duplicate_item', 'item', item)
+end
+there[item] = true
+end
+local quantity = total(order.lines)
+local reserves = order.mode == 'reserve'
+local left = order.per_buyer - taken - (reserves and 0 or total(checkout.lines))
+if quantity > left then
+return reject('user_limit', 'left', digits(math.max(0, left)))
+end
+for i = 1, #order.lines do
+local line = order.lines[i]
+if left_of(w, line) < line.quantity then
+return sold_out(left_of(w, line), line.item)
+end
+end
+if quantity > w.available then
+return sold_out(w.available)
+end
+local amount = reserves and quantity or 0
+local expires = math.min(order.till, now + order.ttl)
+local hold = running or { amount = 0, captured = 0, left = 0, expires = 0, refunded = 0 }
+hold.amount = hold.amount + amount
+hold.left = hold.left + amount
+hold.expires = math.max(hold.expires, expires)
+return move(w, {
+kind = running and 'extend' or 'hold', amount = amount, available = 0 - amount, reserved = amount, hold = hold,
+hold_id = running and running_id or c.hold,
+})
+end
+local function purchase(w, c, hold, checkout)
+if checkout.mode == 'reserve' then
+local left = hold.left
+hold.captured = hold.amount
+hold.left = 0
+return move(w, { kind = 'settle', amount = hold.amount, available = 0, reserved = 0 - left, hold = hold })
+end
+local order = read_order(c)
+local taken = read_buyer(w, checkout.buyer)
+local room, available = order.per_buyer - taken, w.available
+local sold, names = {}, {}
+for i = 1, #checkout.lines do
+local line = checkout.lines[i]
+local refusal
+if line.quantity > room then
+refusal = { 'user_limit', 'left', digits(math.max(0, room)) }
+elseif line.quantity > left_of(w, line) then
+refusal = { 'sold_out', 'item', line.item, 'left', digits(math.max(0, left_of(w, line))) }
+elseif line.quantity > available then
+refusal = { 'sold_out', 'left', digits(math.max(0, available)) }
+else
+sold[#sold + 1] = line
+names[#names + 1] = line.item
+room = room - line.quantity
+available = available - line.quantity
+end
+if refusal and (order.all or (i == #checkout.lines and #sold == 0)) then
+return reject(unpack(refusal))
+end
+end
+local amount = total(sold)
+hold.captured = amount
+hold.left = 0
+local change = { kind = 'settle', amount = amount, available = 0 - amount, reserved = 0, hold = hold, sold = sold }
+if #sold < #checkout.lines then
+change.metadata = '[' .. table.concat(names, ',') .. ']'
+end
+return spend(w, change)
+end
+local function pass_on(w, c)
+local line = read_order(c).lines[1]
+local quantity = line.quantity
+if c.kind == 'take' then
+return move(w, { kind = 'credit', amount = quantity, available = quantity, reserved = 0 })
+end
+local left = math.min(left_of(w, line), w.available)
+if quantity > left then
+return sold_out(left, line.item)
+end
+return move(w, { kind = 'debit', amount = quantity, available = 0 - quantity, reserved = 0 })
+end
+local STOCK_KINDS = { checkout = true, purchase = true, cancel = true, give = true, take = true }
+local function judge_stock(w, c, now)
+if not w.stock then
+error('a wallet has no stock for ' .. c.kind)
+end
+if c.kind == 'checkout' then
+return check_out(w, c, now)
+elseif c.kind == 'give' or c.kind == 'take' then
+return pass_on(w, c)
+end
+local hold = read_hold(w, c.hold)
+local checkout = hold and read_checkout(w, c.hold)
+if not checkout then
+return reject('hold_unknown')
+end
+if c.kind == 'cancel' then
+return move(w, give_back('release', hold))
+end
+return purchase(w, c, hold, checkout)
+end
 local function judge(w, c, now)
 local kind = c.kind
 local amount = c.amount
@@ -1414,6 +1706,9 @@ return reject('wallet_not_empty', 'available', digits(w.available), 'reserved', 
 end
 return { kind = kind, amount = 0, available = 0, reserved = 0 }
 end
+if STOCK_KINDS[kind] then
+return judge_stock(w, c, now)
+end
 error('unknown command ' .. kind)
 end
 local function decide(w, c, now)
@@ -1434,8 +1729,8 @@ end
 file(w, now, c, change)
 return nil
 end
-local HEADER = '<ddddHc32'
-local WALLET = '<HHc0dddd'
+local HEADER = '<ddddHHc32'
+local WALLET = '<HHHc0dddd'
 local COMMAND = '<HBBc0Hc0c4Hc0Hc0Hc0I4c0ddd'
 local CHARGE = '<dd'
 local FACTS = '<dddBdd'
@@ -1444,14 +1739,13 @@ local TRUSTED, UNTRUSTED = 0, 1
 local ACCEPTED, REPLAY, WORDS, REPLAY_MEMORY = 0, 1, 2, 3
 local command_count = tonumber(ARGV[1])
 local message = ARGV[2]
-local caller_clock, ahead_max, help_after, pending_max, agenda_count, told_life, position = unpack_bytes(HEADER, message)
-local wallet_count = #KEYS - agenda_count
+local caller_clock, ahead_max, help_after, pending_max, agenda_count, wallet_count, told_life, position = unpack_bytes(HEADER, message)
 local clock = server_clock()
 local told = {}
 for i = 1, wallet_count do
-local agenda, name, epoch_min, epoch, acked, known
-agenda, name, epoch_min, epoch, acked, known, position = unpack_bytes(WALLET, message, position)
-told[i] = { agenda = agenda, name = name, epoch_min = epoch_min, epoch = epoch, acked = acked, known = known }
+local agenda, stock, name, epoch_min, epoch, acked, known
+agenda, stock, name, epoch_min, epoch, acked, known, position = unpack_bytes(WALLET, message, position)
+told[i] = { agenda = agenda, stock = stock, name = name, epoch_min = epoch_min, epoch = epoch, acked = acked, known = known }
 end
 local function has(flags, flag)
 return flags % (2 * flag) >= flag
@@ -1481,6 +1775,10 @@ wanted[#wanted + 1] = 'h:' .. hold
 else
 t.fields = { 'core', 'h:' .. hold }
 end
+if t.stock > 0 then
+t.stock_fields = t.stock_fields or {}
+stock_fields(c, t.stock_fields)
+end
 end
 local life = incarnation()
 local wallets = {}
@@ -1488,6 +1786,9 @@ local distrust = {}
 for i = 1, wallet_count do
 local t = told[i]
 local w, why, epoch = read_wallet(KEYS[agenda_count + i], t.fields or CORE_ALONE, life, t.epoch_min)
+if w and w.has_stock and not open_stock(w, KEYS[t.stock], t.stock_fields or {}) then
+w, why, epoch = nil, 'stock', w.epoch
+end
 if w then
 w.name = t.name
 w.agenda_key = KEYS[t.agenda]
@@ -1510,7 +1811,7 @@ end
 return nil
 end
 local entry = read_entry(bytes)
-if entry.params ~= c.params or (c.kind ~= 'refund' and entry.hold ~= c.hold) then
+if entry.params ~= c.params or (c.kind ~= 'refund' and c.kind ~= 'checkout' and entry.hold ~= c.hold) then
 return { 'conflict', digits(entry.epoch), digits(entry.seq), entry.hash }
 end
 return memory and REPLAY_MEMORY or REPLAY, bytes
@@ -1615,7 +1916,7 @@ return table.concat(reply)
 
 export const walletDistrust: Script = {
   name: 'wallet_distrust',
-  sha1: 'ee5280457c8b35d16ac31539565e162a15032ecf',
+  sha1: '1502189a9a9c0bff10cdb1f1e5060e82b3fa85fa',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -1643,6 +1944,7 @@ local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
 local CORE_VERSION = 2
 local MARK = 5
+local MEMORY_USED, STOCK = 1, 2
 local STATUSES = { 'active', 'frozen', 'closed' }
 local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
 local CORE_ALONE = { 'core' }
@@ -1658,7 +1960,7 @@ local function parse_core(bytes)
 if #bytes < CORE_BYTES then
 return nil
 end
-local version, status, memory, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
+local version, status, traits, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
 unpack_bytes(CORE_NUMBERS, bytes)
 if version ~= CORE_VERSION or not STATUSES[status] then
 return nil
@@ -1668,7 +1970,7 @@ if not (sum > -SUM_MAX and sum < SUM_MAX and epoch < COUNT_MAX and seq < COUNT_M
 return nil
 end
 return {
-status = STATUSES[status], memory = memory == 1, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
+status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
 limit = limit, due = due, since = since, open = open, acked = acked, floor = floor, agenda = agenda, clock = clock, ring = ring,
 life = life, head = head, recent = string.sub(bytes, CORE_BYTES + 1),
 }
@@ -1685,7 +1987,7 @@ local recent = w.recent
 if w.fresh ~= '' then
 recent = string.sub(recent .. w.fresh, -MARK * w.ring)
 end
-return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], w.memory and 1 or 0, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
+return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0), w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
 w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, recent)
 end
 local function track(w, key, loaded)
@@ -1806,6 +2108,167 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local function open_stock(w, key, fields)
+fields[#fields + 1] = 'epoch'
+local values = redis.pcall('HMGET', key, unpack(fields))
+if values[#fields] ~= digits(w.epoch) then
+return false
+end
+local loaded = {}
+for i = 1, #fields - 1 do
+loaded[fields[i]] = values[i]
+end
+w.stock = { key = key, loaded = loaded, changed = {} }
+return true
+end
+local function stock_get(w, field)
+local loaded = w.stock.loaded
+local value = loaded[field]
+if value == nil then
+value = redis.call('HGET', w.stock.key, field)
+loaded[field] = value
+end
+return value
+end
+local function stock_put(w, field, value)
+w.stock.loaded[field] = value
+w.stock.changed[field] = true
+end
+local function write_stock(w)
+local written, gone = {}, {}
+for field in pairs(w.stock.changed) do
+local value = w.stock.loaded[field]
+if value then
+written[#written + 1] = field
+written[#written + 1] = value
+else
+gone[#gone + 1] = field
+end
+end
+in_parts('HSET', w.stock.key, written, #written)
+in_parts('HDEL', w.stock.key, gone, #gone)
+end
+local function read_lines(words, from)
+local lines = {}
+for i = from, #words do
+local item, quantity, share = string.match(words[i], '^(%d+):(%d+)/(%d+)$')
+lines[#lines + 1] = { item = item, quantity = tonumber(quantity), share = tonumber(share) }
+end
+return lines
+end
+local function words_of(text)
+local words = {}
+for word in string.gmatch(text, '%S+') do
+words[#words + 1] = word
+end
+return words
+end
+local function read_order(c)
+if not c.order then
+local words = words_of(c.params)
+if words[1] == 'checkout' then
+c.order = {
+mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = tonumber(words[5]), per_buyer = tonumber(words[6]),
+buyer = words[7], lines = read_lines(words, 8),
+}
+elseif words[1] == 'purchase' then
+c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]) }
+else
+c.order = { lines = read_lines(words, 2) }
+end
+end
+return c.order
+end
+local function stock_fields(c, fields)
+if c.kind == 'checkout' then
+local order = read_order(c)
+fields[#fields + 1] = 'u:' .. order.buyer
+for i = 1, #order.lines do
+fields[#fields + 1] = 'i:' .. order.lines[i].item
+end
+elseif c.hold ~= '' then
+fields[#fields + 1] = 'c:' .. c.hold
+end
+end
+local function total(lines)
+local sum = 0
+for i = 1, #lines do
+sum = sum + lines[i].quantity
+end
+return sum
+end
+local function taken_of(w, item)
+return tonumber(stock_get(w, 'i:' .. item) or '0')
+end
+local function left_of(w, line)
+return line.share - taken_of(w, line.item)
+end
+local function add_taken(w, lines, sign)
+for i = 1, #lines do
+local taken = taken_of(w, lines[i].item) + sign * lines[i].quantity
+stock_put(w, 'i:' .. lines[i].item, taken ~= 0 and digits(taken))
+end
+end
+local function read_buyer(w, id)
+local value = stock_get(w, 'u:' .. id)
+if not value then
+return 0, ''
+end
+local taken, running = string.match(value, '^(%d+) (.*)$')
+return tonumber(taken), running
+end
+local function write_buyer(w, id, taken, running)
+stock_put(w, 'u:' .. id, (taken > 0 or running ~= '') and digits(taken) .. ' ' .. running)
+end
+local function read_checkout(w, hold)
+local value = stock_get(w, 'c:' .. hold)
+if not value then
+return nil
+end
+local words = words_of(value)
+return { mode = words[1], buyer = words[2], lines = read_lines(words, 3) }
+end
+local function write_checkout(w, hold, checkout)
+local words = { checkout.mode, checkout.buyer }
+for i = 1, #checkout.lines do
+local line = checkout.lines[i]
+words[#words + 1] = line.item .. ':' .. digits(line.quantity) .. '/' .. digits(line.share)
+end
+stock_put(w, 'c:' .. hold, table.concat(words, ' '))
+end
+local function apply_stock(w, kind, c, hold, sold)
+local word = string.match(c.params, '^%a+')
+if word == 'checkout' then
+local order = read_order(c)
+local checkout = read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
+for i = 1, #order.lines do
+checkout.lines[#checkout.lines + 1] = order.lines[i]
+end
+write_checkout(w, hold, checkout)
+local taken = read_buyer(w, order.buyer)
+if order.mode == 'reserve' then
+add_taken(w, order.lines, 1)
+taken = taken + total(order.lines)
+end
+write_buyer(w, order.buyer, taken, hold)
+return
+end
+if word == 'give' or word == 'take' then
+add_taken(w, read_order(c).lines, word == 'give' and 1 or -1)
+return
+end
+local checkout = hold ~= '' and read_checkout(w, hold)
+if not checkout then
+return
+end
+local before = checkout.mode == 'reserve' and checkout.lines or {}
+local after = kind == 'settle' and (sold or checkout.lines) or {}
+add_taken(w, before, -1)
+add_taken(w, after, 1)
+local taken = read_buyer(w, checkout.buyer)
+write_buyer(w, checkout.buyer, taken - total(before) + total(after), '')
+stock_put(w, 'c:' .. hold, false)
+end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
 if type(reply) == 'table' and reply.err then
@@ -1826,6 +2289,9 @@ enter(agenda_key, 'NX', digits(wanted), name)
 end
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
+if w.stock then
+write_stock(w)
+end
 if w.gone then
 local gone = {}
 for i = 1, #w.gone do
@@ -1849,7 +2315,7 @@ return 1
 
 export const walletInspect: Script = {
   name: 'wallet_inspect',
-  sha1: '1ad16f7feac2aa5e5e97ac13b5fc503da3a2f716',
+  sha1: 'daffaff7a87a83a76b4ed9f9b354ac49dc671ef5',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -1887,6 +2353,7 @@ local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
 local CORE_VERSION = 2
 local MARK = 5
+local MEMORY_USED, STOCK = 1, 2
 local STATUSES = { 'active', 'frozen', 'closed' }
 local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
 local CORE_ALONE = { 'core' }
@@ -1902,7 +2369,7 @@ local function parse_core(bytes)
 if #bytes < CORE_BYTES then
 return nil
 end
-local version, status, memory, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
+local version, status, traits, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
 unpack_bytes(CORE_NUMBERS, bytes)
 if version ~= CORE_VERSION or not STATUSES[status] then
 return nil
@@ -1912,7 +2379,7 @@ if not (sum > -SUM_MAX and sum < SUM_MAX and epoch < COUNT_MAX and seq < COUNT_M
 return nil
 end
 return {
-status = STATUSES[status], memory = memory == 1, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
+status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
 limit = limit, due = due, since = since, open = open, acked = acked, floor = floor, agenda = agenda, clock = clock, ring = ring,
 life = life, head = head, recent = string.sub(bytes, CORE_BYTES + 1),
 }
@@ -1929,7 +2396,7 @@ local recent = w.recent
 if w.fresh ~= '' then
 recent = string.sub(recent .. w.fresh, -MARK * w.ring)
 end
-return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], w.memory and 1 or 0, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
+return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0), w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
 w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, recent)
 end
 local function track(w, key, loaded)
@@ -2050,6 +2517,167 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local function open_stock(w, key, fields)
+fields[#fields + 1] = 'epoch'
+local values = redis.pcall('HMGET', key, unpack(fields))
+if values[#fields] ~= digits(w.epoch) then
+return false
+end
+local loaded = {}
+for i = 1, #fields - 1 do
+loaded[fields[i]] = values[i]
+end
+w.stock = { key = key, loaded = loaded, changed = {} }
+return true
+end
+local function stock_get(w, field)
+local loaded = w.stock.loaded
+local value = loaded[field]
+if value == nil then
+value = redis.call('HGET', w.stock.key, field)
+loaded[field] = value
+end
+return value
+end
+local function stock_put(w, field, value)
+w.stock.loaded[field] = value
+w.stock.changed[field] = true
+end
+local function write_stock(w)
+local written, gone = {}, {}
+for field in pairs(w.stock.changed) do
+local value = w.stock.loaded[field]
+if value then
+written[#written + 1] = field
+written[#written + 1] = value
+else
+gone[#gone + 1] = field
+end
+end
+in_parts('HSET', w.stock.key, written, #written)
+in_parts('HDEL', w.stock.key, gone, #gone)
+end
+local function read_lines(words, from)
+local lines = {}
+for i = from, #words do
+local item, quantity, share = string.match(words[i], '^(%d+):(%d+)/(%d+)$')
+lines[#lines + 1] = { item = item, quantity = tonumber(quantity), share = tonumber(share) }
+end
+return lines
+end
+local function words_of(text)
+local words = {}
+for word in string.gmatch(text, '%S+') do
+words[#words + 1] = word
+end
+return words
+end
+local function read_order(c)
+if not c.order then
+local words = words_of(c.params)
+if words[1] == 'checkout' then
+c.order = {
+mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = tonumber(words[5]), per_buyer = tonumber(words[6]),
+buyer = words[7], lines = read_lines(words, 8),
+}
+elseif words[1] == 'purchase' then
+c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]) }
+else
+c.order = { lines = read_lines(words, 2) }
+end
+end
+return c.order
+end
+local function stock_fields(c, fields)
+if c.kind == 'checkout' then
+local order = read_order(c)
+fields[#fields + 1] = 'u:' .. order.buyer
+for i = 1, #order.lines do
+fields[#fields + 1] = 'i:' .. order.lines[i].item
+end
+elseif c.hold ~= '' then
+fields[#fields + 1] = 'c:' .. c.hold
+end
+end
+local function total(lines)
+local sum = 0
+for i = 1, #lines do
+sum = sum + lines[i].quantity
+end
+return sum
+end
+local function taken_of(w, item)
+return tonumber(stock_get(w, 'i:' .. item) or '0')
+end
+local function left_of(w, line)
+return line.share - taken_of(w, line.item)
+end
+local function add_taken(w, lines, sign)
+for i = 1, #lines do
+local taken = taken_of(w, lines[i].item) + sign * lines[i].quantity
+stock_put(w, 'i:' .. lines[i].item, taken ~= 0 and digits(taken))
+end
+end
+local function read_buyer(w, id)
+local value = stock_get(w, 'u:' .. id)
+if not value then
+return 0, ''
+end
+local taken, running = string.match(value, '^(%d+) (.*)$')
+return tonumber(taken), running
+end
+local function write_buyer(w, id, taken, running)
+stock_put(w, 'u:' .. id, (taken > 0 or running ~= '') and digits(taken) .. ' ' .. running)
+end
+local function read_checkout(w, hold)
+local value = stock_get(w, 'c:' .. hold)
+if not value then
+return nil
+end
+local words = words_of(value)
+return { mode = words[1], buyer = words[2], lines = read_lines(words, 3) }
+end
+local function write_checkout(w, hold, checkout)
+local words = { checkout.mode, checkout.buyer }
+for i = 1, #checkout.lines do
+local line = checkout.lines[i]
+words[#words + 1] = line.item .. ':' .. digits(line.quantity) .. '/' .. digits(line.share)
+end
+stock_put(w, 'c:' .. hold, table.concat(words, ' '))
+end
+local function apply_stock(w, kind, c, hold, sold)
+local word = string.match(c.params, '^%a+')
+if word == 'checkout' then
+local order = read_order(c)
+local checkout = read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
+for i = 1, #order.lines do
+checkout.lines[#checkout.lines + 1] = order.lines[i]
+end
+write_checkout(w, hold, checkout)
+local taken = read_buyer(w, order.buyer)
+if order.mode == 'reserve' then
+add_taken(w, order.lines, 1)
+taken = taken + total(order.lines)
+end
+write_buyer(w, order.buyer, taken, hold)
+return
+end
+if word == 'give' or word == 'take' then
+add_taken(w, read_order(c).lines, word == 'give' and 1 or -1)
+return
+end
+local checkout = hold ~= '' and read_checkout(w, hold)
+if not checkout then
+return
+end
+local before = checkout.mode == 'reserve' and checkout.lines or {}
+local after = kind == 'settle' and (sold or checkout.lines) or {}
+add_taken(w, before, -1)
+add_taken(w, after, 1)
+local taken = read_buyer(w, checkout.buyer)
+write_buyer(w, checkout.buyer, taken - total(before) + total(after), '')
+stock_put(w, 'c:' .. hold, false)
+end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
 if type(reply) == 'table' and reply.err then
@@ -2070,6 +2698,9 @@ enter(agenda_key, 'NX', digits(wanted), name)
 end
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
+if w.stock then
+write_stock(w)
+end
 if w.gone then
 local gone = {}
 for i = 1, #w.gone do
@@ -2202,8 +2833,8 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: '8b966ed805aa1a6013d2f40ca090a2df0c08df0d',
-  keys: { min: 3, variable: false },
+  sha1: 'dc6193031e86c4070504289c00d7f58601b8a2c3',
+  keys: { min: 4, variable: false },
   resend: 'never',
   batchMax: null,
   batchArg: 1,
@@ -2240,6 +2871,7 @@ local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
 local CORE_VERSION = 2
 local MARK = 5
+local MEMORY_USED, STOCK = 1, 2
 local STATUSES = { 'active', 'frozen', 'closed' }
 local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
 local CORE_ALONE = { 'core' }
@@ -2255,7 +2887,7 @@ local function parse_core(bytes)
 if #bytes < CORE_BYTES then
 return nil
 end
-local version, status, memory, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
+local version, status, traits, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
 unpack_bytes(CORE_NUMBERS, bytes)
 if version ~= CORE_VERSION or not STATUSES[status] then
 return nil
@@ -2265,7 +2897,7 @@ if not (sum > -SUM_MAX and sum < SUM_MAX and epoch < COUNT_MAX and seq < COUNT_M
 return nil
 end
 return {
-status = STATUSES[status], memory = memory == 1, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
+status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
 limit = limit, due = due, since = since, open = open, acked = acked, floor = floor, agenda = agenda, clock = clock, ring = ring,
 life = life, head = head, recent = string.sub(bytes, CORE_BYTES + 1),
 }
@@ -2282,7 +2914,7 @@ local recent = w.recent
 if w.fresh ~= '' then
 recent = string.sub(recent .. w.fresh, -MARK * w.ring)
 end
-return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], w.memory and 1 or 0, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
+return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0), w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
 w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, recent)
 end
 local function track(w, key, loaded)
@@ -2403,6 +3035,167 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local function open_stock(w, key, fields)
+fields[#fields + 1] = 'epoch'
+local values = redis.pcall('HMGET', key, unpack(fields))
+if values[#fields] ~= digits(w.epoch) then
+return false
+end
+local loaded = {}
+for i = 1, #fields - 1 do
+loaded[fields[i]] = values[i]
+end
+w.stock = { key = key, loaded = loaded, changed = {} }
+return true
+end
+local function stock_get(w, field)
+local loaded = w.stock.loaded
+local value = loaded[field]
+if value == nil then
+value = redis.call('HGET', w.stock.key, field)
+loaded[field] = value
+end
+return value
+end
+local function stock_put(w, field, value)
+w.stock.loaded[field] = value
+w.stock.changed[field] = true
+end
+local function write_stock(w)
+local written, gone = {}, {}
+for field in pairs(w.stock.changed) do
+local value = w.stock.loaded[field]
+if value then
+written[#written + 1] = field
+written[#written + 1] = value
+else
+gone[#gone + 1] = field
+end
+end
+in_parts('HSET', w.stock.key, written, #written)
+in_parts('HDEL', w.stock.key, gone, #gone)
+end
+local function read_lines(words, from)
+local lines = {}
+for i = from, #words do
+local item, quantity, share = string.match(words[i], '^(%d+):(%d+)/(%d+)$')
+lines[#lines + 1] = { item = item, quantity = tonumber(quantity), share = tonumber(share) }
+end
+return lines
+end
+local function words_of(text)
+local words = {}
+for word in string.gmatch(text, '%S+') do
+words[#words + 1] = word
+end
+return words
+end
+local function read_order(c)
+if not c.order then
+local words = words_of(c.params)
+if words[1] == 'checkout' then
+c.order = {
+mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = tonumber(words[5]), per_buyer = tonumber(words[6]),
+buyer = words[7], lines = read_lines(words, 8),
+}
+elseif words[1] == 'purchase' then
+c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]) }
+else
+c.order = { lines = read_lines(words, 2) }
+end
+end
+return c.order
+end
+local function stock_fields(c, fields)
+if c.kind == 'checkout' then
+local order = read_order(c)
+fields[#fields + 1] = 'u:' .. order.buyer
+for i = 1, #order.lines do
+fields[#fields + 1] = 'i:' .. order.lines[i].item
+end
+elseif c.hold ~= '' then
+fields[#fields + 1] = 'c:' .. c.hold
+end
+end
+local function total(lines)
+local sum = 0
+for i = 1, #lines do
+sum = sum + lines[i].quantity
+end
+return sum
+end
+local function taken_of(w, item)
+return tonumber(stock_get(w, 'i:' .. item) or '0')
+end
+local function left_of(w, line)
+return line.share - taken_of(w, line.item)
+end
+local function add_taken(w, lines, sign)
+for i = 1, #lines do
+local taken = taken_of(w, lines[i].item) + sign * lines[i].quantity
+stock_put(w, 'i:' .. lines[i].item, taken ~= 0 and digits(taken))
+end
+end
+local function read_buyer(w, id)
+local value = stock_get(w, 'u:' .. id)
+if not value then
+return 0, ''
+end
+local taken, running = string.match(value, '^(%d+) (.*)$')
+return tonumber(taken), running
+end
+local function write_buyer(w, id, taken, running)
+stock_put(w, 'u:' .. id, (taken > 0 or running ~= '') and digits(taken) .. ' ' .. running)
+end
+local function read_checkout(w, hold)
+local value = stock_get(w, 'c:' .. hold)
+if not value then
+return nil
+end
+local words = words_of(value)
+return { mode = words[1], buyer = words[2], lines = read_lines(words, 3) }
+end
+local function write_checkout(w, hold, checkout)
+local words = { checkout.mode, checkout.buyer }
+for i = 1, #checkout.lines do
+local line = checkout.lines[i]
+words[#words + 1] = line.item .. ':' .. digits(line.quantity) .. '/' .. digits(line.share)
+end
+stock_put(w, 'c:' .. hold, table.concat(words, ' '))
+end
+local function apply_stock(w, kind, c, hold, sold)
+local word = string.match(c.params, '^%a+')
+if word == 'checkout' then
+local order = read_order(c)
+local checkout = read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
+for i = 1, #order.lines do
+checkout.lines[#checkout.lines + 1] = order.lines[i]
+end
+write_checkout(w, hold, checkout)
+local taken = read_buyer(w, order.buyer)
+if order.mode == 'reserve' then
+add_taken(w, order.lines, 1)
+taken = taken + total(order.lines)
+end
+write_buyer(w, order.buyer, taken, hold)
+return
+end
+if word == 'give' or word == 'take' then
+add_taken(w, read_order(c).lines, word == 'give' and 1 or -1)
+return
+end
+local checkout = hold ~= '' and read_checkout(w, hold)
+if not checkout then
+return
+end
+local before = checkout.mode == 'reserve' and checkout.lines or {}
+local after = kind == 'settle' and (sold or checkout.lines) or {}
+add_taken(w, before, -1)
+add_taken(w, after, 1)
+local taken = read_buyer(w, checkout.buyer)
+write_buyer(w, checkout.buyer, taken - total(before) + total(after), '')
+stock_put(w, 'c:' .. hold, false)
+end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
 if type(reply) == 'table' and reply.err then
@@ -2423,6 +3216,9 @@ enter(agenda_key, 'NX', digits(wanted), name)
 end
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
+if w.stock then
+write_stock(w)
+end
 if w.gone then
 local gone = {}
 for i = 1, #w.gone do
@@ -2658,6 +3454,11 @@ end
 local function file(w, now, c, change)
 local kind = change.kind
 local hold = change.hold
+local hold_id = change.hold_id or c.hold
+local metadata = change.metadata or c.metadata
+if w.stock then
+apply_stock(w, kind, c, hold_id, change.sold)
+end
 local seq = w.seq + 1
 local open_after = w.open
 if kind == 'hold' then
@@ -2678,8 +3479,8 @@ end
 w.open = open_after
 w.available = w.available + change.available
 w.reserved = w.reserved + change.reserved
-local hashed = pack(ENTRY_HASHED, w.head, #kind, kind, #c.key, c.key, #c.hold, c.hold, #c.counter, c.counter, #c.params, c.params,
-#c.metadata, c.metadata, w.epoch, seq, now, change.amount, change.available, change.reserved, w.available, w.reserved,
+local hashed = pack(ENTRY_HASHED, w.head, #kind, kind, #c.key, c.key, #hold_id, hold_id, #c.counter, c.counter, #c.params, c.params,
+#metadata, metadata, w.epoch, seq, now, change.amount, change.available, change.reserved, w.available, w.reserved,
 hold and hold.amount or 0, hold and hold.captured or 0, hold and hold.left or 0, hold and hold.expires or 0,
 hold and hold.refunded or 0, c.of, change.of_refunded or 0)
 local hash = redis.sha1hex(hashed)
@@ -2697,20 +3498,20 @@ w.status = 'closed'
 elseif kind == 'refund' then
 note_refund(w, c.of, change.of_refunded)
 end
-if c.hold == '' then
+if hold_id == '' then
 return
 end
 local stays = not CLOSES_HOLD[kind]
 if kind == 'refund' then
-stays = read_hold(w, c.hold) ~= nil
+stays = read_hold(w, hold_id) ~= nil
 end
 if stays then
-put(w, 'h:' .. c.hold, format_hold(hold))
+put(w, 'h:' .. hold_id, format_hold(hold))
 elseif kind ~= 'refund' then
-remove(w, 'h:' .. c.hold)
+remove(w, 'h:' .. hold_id)
 end
 if not stays and hold.refunded > 0 then
-note_closed_hold(w, c.hold, hold.captured, hold.refunded)
+note_closed_hold(w, hold_id, hold.captured, hold.refunded)
 end
 end
 local function give_back(kind, hold)
@@ -2841,6 +3642,128 @@ return move(w, {
 kind = 'refund', amount = c.amount, available = c.amount, reserved = 0, hold = hold, of_refunded = refunded + c.amount,
 })
 end
+local function sold_out(left, item)
+if item then
+return reject('sold_out', 'item', item, 'left', digits(math.max(0, left)))
+end
+return reject('sold_out', 'left', digits(math.max(0, left)))
+end
+local function check_out(w, c, now)
+local order = read_order(c)
+if now < order.from or now >= order.till or w.status == 'frozen' then
+return reject('sale_not_active', 'startsAt', digits(order.from), 'endsAt', digits(order.till))
+end
+local taken, running_id = read_buyer(w, order.buyer)
+local running = running_id ~= '' and read_hold(w, running_id) or nil
+local checkout = running_id ~= '' and read_checkout(w, running_id) or { lines = {} }
+local there = {}
+for i = 1, #checkout.lines do
+there[checkout.lines[i].item] = true
+end
+for i = 1, #order.lines do
+local item = order.lines[i].item
+if there[item] then
+return reject('duplicate_item', 'item', item)
+end
+there[item] = true
+end
+local quantity = total(order.lines)
+local reserves = order.mode == 'reserve'
+local left = order.per_buyer - taken - (reserves and 0 or total(checkout.lines))
+if quantity > left then
+return reject('user_limit', 'left', digits(math.max(0, left)))
+end
+for i = 1, #order.lines do
+local line = order.lines[i]
+if left_of(w, line) < line.quantity then
+return sold_out(left_of(w, line), line.item)
+end
+end
+if quantity > w.available then
+return sold_out(w.available)
+end
+local amount = reserves and quantity or 0
+local expires = math.min(order.till, now + order.ttl)
+local hold = running or { amount = 0, captured = 0, left = 0, expires = 0, refunded = 0 }
+hold.amount = hold.amount + amount
+hold.left = hold.left + amount
+hold.expires = math.max(hold.expires, expires)
+return move(w, {
+kind = running and 'extend' or 'hold', amount = amount, available = 0 - amount, reserved = amount, hold = hold,
+hold_id = running and running_id or c.hold,
+})
+end
+local function purchase(w, c, hold, checkout)
+if checkout.mode == 'reserve' then
+local left = hold.left
+hold.captured = hold.amount
+hold.left = 0
+return move(w, { kind = 'settle', amount = hold.amount, available = 0, reserved = 0 - left, hold = hold })
+end
+local order = read_order(c)
+local taken = read_buyer(w, checkout.buyer)
+local room, available = order.per_buyer - taken, w.available
+local sold, names = {}, {}
+for i = 1, #checkout.lines do
+local line = checkout.lines[i]
+local refusal
+if line.quantity > room then
+refusal = { 'user_limit', 'left', digits(math.max(0, room)) }
+elseif line.quantity > left_of(w, line) then
+refusal = { 'sold_out', 'item', line.item, 'left', digits(math.max(0, left_of(w, line))) }
+elseif line.quantity > available then
+refusal = { 'sold_out', 'left', digits(math.max(0, available)) }
+else
+sold[#sold + 1] = line
+names[#names + 1] = line.item
+room = room - line.quantity
+available = available - line.quantity
+end
+if refusal and (order.all or (i == #checkout.lines and #sold == 0)) then
+return reject(unpack(refusal))
+end
+end
+local amount = total(sold)
+hold.captured = amount
+hold.left = 0
+local change = { kind = 'settle', amount = amount, available = 0 - amount, reserved = 0, hold = hold, sold = sold }
+if #sold < #checkout.lines then
+change.metadata = '[' .. table.concat(names, ',') .. ']'
+end
+return spend(w, change)
+end
+local function pass_on(w, c)
+local line = read_order(c).lines[1]
+local quantity = line.quantity
+if c.kind == 'take' then
+return move(w, { kind = 'credit', amount = quantity, available = quantity, reserved = 0 })
+end
+local left = math.min(left_of(w, line), w.available)
+if quantity > left then
+return sold_out(left, line.item)
+end
+return move(w, { kind = 'debit', amount = quantity, available = 0 - quantity, reserved = 0 })
+end
+local STOCK_KINDS = { checkout = true, purchase = true, cancel = true, give = true, take = true }
+local function judge_stock(w, c, now)
+if not w.stock then
+error('a wallet has no stock for ' .. c.kind)
+end
+if c.kind == 'checkout' then
+return check_out(w, c, now)
+elseif c.kind == 'give' or c.kind == 'take' then
+return pass_on(w, c)
+end
+local hold = read_hold(w, c.hold)
+local checkout = hold and read_checkout(w, c.hold)
+if not checkout then
+return reject('hold_unknown')
+end
+if c.kind == 'cancel' then
+return move(w, give_back('release', hold))
+end
+return purchase(w, c, hold, checkout)
+end
 local function judge(w, c, now)
 local kind = c.kind
 local amount = c.amount
@@ -2874,6 +3797,9 @@ return reject('wallet_not_empty', 'available', digits(w.available), 'reserved', 
 end
 return { kind = kind, amount = 0, available = 0, reserved = 0 }
 end
+if STOCK_KINDS[kind] then
+return judge_stock(w, c, now)
+end
 error('unknown command ' .. kind)
 end
 local function decide(w, c, now)
@@ -2903,9 +3829,10 @@ local old = read_core(KEYS[2])
 if old and old.epoch >= epoch then
 return { 'newer', digits(old.epoch) }
 end
-local hold_count = tonumber(ARGV[19])
+local hold_count = tonumber(ARGV[20])
+local field_count = tonumber(ARGV[21])
 local committed = {}
-for i = 20 + 2 * hold_count, #ARGV do
+for i = 22 + 2 * hold_count + 2 * field_count, #ARGV do
 committed[ARGV[i]] = true
 end
 local function command_of(entry, mark)
@@ -2947,7 +3874,7 @@ end
 if old and not pcall(recall_memory) then
 pending = {}
 end
-redis.call('DEL', KEYS[2])
+redis.call('DEL', KEYS[2], KEYS[4])
 if redis.call('GET', KEYS[3]) == ARGV[2] then
 redis.call('DEL', KEYS[3])
 end
@@ -2955,15 +3882,22 @@ local w = track({
 epoch = epoch, life = life, seq = tonumber(ARGV[8]), head = ARGV[9], at = tonumber(ARGV[10]),
 available = tonumber(ARGV[11]), reserved = tonumber(ARGV[12]), limit = tonumber(ARGV[13]), status = ARGV[14],
 due = tonumber(ARGV[15]), since = tonumber(ARGV[16]), open = hold_count, acked = tonumber(ARGV[8]), floor = tonumber(ARGV[8]),
-agenda = 0, memory = ARGV[17] == '1', clock = tonumber(ARGV[18]), ring = RING, recent = '',
+agenda = 0, memory = ARGV[17] == '1', has_stock = ARGV[19] == '1', clock = tonumber(ARGV[18]), ring = RING, recent = '',
 expire_max = math.huge,
 }, KEYS[2], {})
 for i = 1, hold_count do
-local amount, captured, left, expires, refunded = string.match(ARGV[19 + 2 * i], '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
-put(w, 'h:' .. ARGV[18 + 2 * i], format_hold({
+local amount, captured, left, expires, refunded = string.match(ARGV[21 + 2 * i], '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
+put(w, 'h:' .. ARGV[20 + 2 * i], format_hold({
 amount = tonumber(amount), captured = tonumber(captured), left = tonumber(left), expires = tonumber(expires),
 refunded = tonumber(refunded),
 }))
+end
+if w.has_stock then
+w.stock = { key = KEYS[4], loaded = {}, changed = {} }
+stock_put(w, 'epoch', digits(epoch))
+for i = 22 + 2 * hold_count, 21 + 2 * hold_count + 2 * field_count, 2 do
+stock_put(w, ARGV[i], ARGV[i + 1])
+end
 end
 for i = 1, #pending do
 local c = pending[i]
@@ -2982,8 +3916,8 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: '436c7d0ba5a1929d0605c8c57494917cf04ba662',
-  keys: { min: 2, variable: false },
+  sha1: '520f80d8efcb3d96f51d90bd77513fa432e29359',
+  keys: { min: 3, variable: false },
   resend: 'safe',
   batchMax: null,
   batchArg: 1,
@@ -3020,6 +3954,7 @@ local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
 local CORE_VERSION = 2
 local MARK = 5
+local MEMORY_USED, STOCK = 1, 2
 local STATUSES = { 'active', 'frozen', 'closed' }
 local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
 local CORE_ALONE = { 'core' }
@@ -3035,7 +3970,7 @@ local function parse_core(bytes)
 if #bytes < CORE_BYTES then
 return nil
 end
-local version, status, memory, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
+local version, status, traits, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
 unpack_bytes(CORE_NUMBERS, bytes)
 if version ~= CORE_VERSION or not STATUSES[status] then
 return nil
@@ -3045,7 +3980,7 @@ if not (sum > -SUM_MAX and sum < SUM_MAX and epoch < COUNT_MAX and seq < COUNT_M
 return nil
 end
 return {
-status = STATUSES[status], memory = memory == 1, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
+status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
 limit = limit, due = due, since = since, open = open, acked = acked, floor = floor, agenda = agenda, clock = clock, ring = ring,
 life = life, head = head, recent = string.sub(bytes, CORE_BYTES + 1),
 }
@@ -3062,7 +3997,7 @@ local recent = w.recent
 if w.fresh ~= '' then
 recent = string.sub(recent .. w.fresh, -MARK * w.ring)
 end
-return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], w.memory and 1 or 0, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
+return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0), w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
 w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, recent)
 end
 local function track(w, key, loaded)
@@ -3183,6 +4118,167 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local function open_stock(w, key, fields)
+fields[#fields + 1] = 'epoch'
+local values = redis.pcall('HMGET', key, unpack(fields))
+if values[#fields] ~= digits(w.epoch) then
+return false
+end
+local loaded = {}
+for i = 1, #fields - 1 do
+loaded[fields[i]] = values[i]
+end
+w.stock = { key = key, loaded = loaded, changed = {} }
+return true
+end
+local function stock_get(w, field)
+local loaded = w.stock.loaded
+local value = loaded[field]
+if value == nil then
+value = redis.call('HGET', w.stock.key, field)
+loaded[field] = value
+end
+return value
+end
+local function stock_put(w, field, value)
+w.stock.loaded[field] = value
+w.stock.changed[field] = true
+end
+local function write_stock(w)
+local written, gone = {}, {}
+for field in pairs(w.stock.changed) do
+local value = w.stock.loaded[field]
+if value then
+written[#written + 1] = field
+written[#written + 1] = value
+else
+gone[#gone + 1] = field
+end
+end
+in_parts('HSET', w.stock.key, written, #written)
+in_parts('HDEL', w.stock.key, gone, #gone)
+end
+local function read_lines(words, from)
+local lines = {}
+for i = from, #words do
+local item, quantity, share = string.match(words[i], '^(%d+):(%d+)/(%d+)$')
+lines[#lines + 1] = { item = item, quantity = tonumber(quantity), share = tonumber(share) }
+end
+return lines
+end
+local function words_of(text)
+local words = {}
+for word in string.gmatch(text, '%S+') do
+words[#words + 1] = word
+end
+return words
+end
+local function read_order(c)
+if not c.order then
+local words = words_of(c.params)
+if words[1] == 'checkout' then
+c.order = {
+mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = tonumber(words[5]), per_buyer = tonumber(words[6]),
+buyer = words[7], lines = read_lines(words, 8),
+}
+elseif words[1] == 'purchase' then
+c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]) }
+else
+c.order = { lines = read_lines(words, 2) }
+end
+end
+return c.order
+end
+local function stock_fields(c, fields)
+if c.kind == 'checkout' then
+local order = read_order(c)
+fields[#fields + 1] = 'u:' .. order.buyer
+for i = 1, #order.lines do
+fields[#fields + 1] = 'i:' .. order.lines[i].item
+end
+elseif c.hold ~= '' then
+fields[#fields + 1] = 'c:' .. c.hold
+end
+end
+local function total(lines)
+local sum = 0
+for i = 1, #lines do
+sum = sum + lines[i].quantity
+end
+return sum
+end
+local function taken_of(w, item)
+return tonumber(stock_get(w, 'i:' .. item) or '0')
+end
+local function left_of(w, line)
+return line.share - taken_of(w, line.item)
+end
+local function add_taken(w, lines, sign)
+for i = 1, #lines do
+local taken = taken_of(w, lines[i].item) + sign * lines[i].quantity
+stock_put(w, 'i:' .. lines[i].item, taken ~= 0 and digits(taken))
+end
+end
+local function read_buyer(w, id)
+local value = stock_get(w, 'u:' .. id)
+if not value then
+return 0, ''
+end
+local taken, running = string.match(value, '^(%d+) (.*)$')
+return tonumber(taken), running
+end
+local function write_buyer(w, id, taken, running)
+stock_put(w, 'u:' .. id, (taken > 0 or running ~= '') and digits(taken) .. ' ' .. running)
+end
+local function read_checkout(w, hold)
+local value = stock_get(w, 'c:' .. hold)
+if not value then
+return nil
+end
+local words = words_of(value)
+return { mode = words[1], buyer = words[2], lines = read_lines(words, 3) }
+end
+local function write_checkout(w, hold, checkout)
+local words = { checkout.mode, checkout.buyer }
+for i = 1, #checkout.lines do
+local line = checkout.lines[i]
+words[#words + 1] = line.item .. ':' .. digits(line.quantity) .. '/' .. digits(line.share)
+end
+stock_put(w, 'c:' .. hold, table.concat(words, ' '))
+end
+local function apply_stock(w, kind, c, hold, sold)
+local word = string.match(c.params, '^%a+')
+if word == 'checkout' then
+local order = read_order(c)
+local checkout = read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
+for i = 1, #order.lines do
+checkout.lines[#checkout.lines + 1] = order.lines[i]
+end
+write_checkout(w, hold, checkout)
+local taken = read_buyer(w, order.buyer)
+if order.mode == 'reserve' then
+add_taken(w, order.lines, 1)
+taken = taken + total(order.lines)
+end
+write_buyer(w, order.buyer, taken, hold)
+return
+end
+if word == 'give' or word == 'take' then
+add_taken(w, read_order(c).lines, word == 'give' and 1 or -1)
+return
+end
+local checkout = hold ~= '' and read_checkout(w, hold)
+if not checkout then
+return
+end
+local before = checkout.mode == 'reserve' and checkout.lines or {}
+local after = kind == 'settle' and (sold or checkout.lines) or {}
+add_taken(w, before, -1)
+add_taken(w, after, 1)
+local taken = read_buyer(w, checkout.buyer)
+write_buyer(w, checkout.buyer, taken - total(before) + total(after), '')
+stock_put(w, 'c:' .. hold, false)
+end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
 if type(reply) == 'table' and reply.err then
@@ -3203,6 +4299,9 @@ enter(agenda_key, 'NX', digits(wanted), name)
 end
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
+if w.stock then
+write_stock(w)
+end
 if w.gone then
 local gone = {}
 for i = 1, #w.gone do
@@ -3313,6 +4412,8 @@ elseif w.life ~= life then
 why = 'incarnation'
 elseif w.epoch < tonumber(ARGV[1]) then
 why = 'epoch'
+elseif w.has_stock and not open_stock(w, KEYS[3], {}) then
+why = 'stock'
 end
 local lease = ''
 if why ~= 'trusted' and ARGV[3] ~= '0' then
@@ -3343,7 +4444,7 @@ return reply
 
 export const walletRecall: Script = {
   name: 'wallet_recall',
-  sha1: '62394a1675e1addbaf480e533d91d56c193c4922',
+  sha1: 'fecb0a686ee04542b0ec764c8f392af6fdc6ed1d',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -3371,6 +4472,7 @@ local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
 local CORE_VERSION = 2
 local MARK = 5
+local MEMORY_USED, STOCK = 1, 2
 local STATUSES = { 'active', 'frozen', 'closed' }
 local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
 local CORE_ALONE = { 'core' }
@@ -3386,7 +4488,7 @@ local function parse_core(bytes)
 if #bytes < CORE_BYTES then
 return nil
 end
-local version, status, memory, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
+local version, status, traits, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
 unpack_bytes(CORE_NUMBERS, bytes)
 if version ~= CORE_VERSION or not STATUSES[status] then
 return nil
@@ -3396,7 +4498,7 @@ if not (sum > -SUM_MAX and sum < SUM_MAX and epoch < COUNT_MAX and seq < COUNT_M
 return nil
 end
 return {
-status = STATUSES[status], memory = memory == 1, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
+status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
 limit = limit, due = due, since = since, open = open, acked = acked, floor = floor, agenda = agenda, clock = clock, ring = ring,
 life = life, head = head, recent = string.sub(bytes, CORE_BYTES + 1),
 }
@@ -3413,7 +4515,7 @@ local recent = w.recent
 if w.fresh ~= '' then
 recent = string.sub(recent .. w.fresh, -MARK * w.ring)
 end
-return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], w.memory and 1 or 0, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
+return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0), w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
 w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, recent)
 end
 local function track(w, key, loaded)
@@ -3534,6 +4636,167 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local function open_stock(w, key, fields)
+fields[#fields + 1] = 'epoch'
+local values = redis.pcall('HMGET', key, unpack(fields))
+if values[#fields] ~= digits(w.epoch) then
+return false
+end
+local loaded = {}
+for i = 1, #fields - 1 do
+loaded[fields[i]] = values[i]
+end
+w.stock = { key = key, loaded = loaded, changed = {} }
+return true
+end
+local function stock_get(w, field)
+local loaded = w.stock.loaded
+local value = loaded[field]
+if value == nil then
+value = redis.call('HGET', w.stock.key, field)
+loaded[field] = value
+end
+return value
+end
+local function stock_put(w, field, value)
+w.stock.loaded[field] = value
+w.stock.changed[field] = true
+end
+local function write_stock(w)
+local written, gone = {}, {}
+for field in pairs(w.stock.changed) do
+local value = w.stock.loaded[field]
+if value then
+written[#written + 1] = field
+written[#written + 1] = value
+else
+gone[#gone + 1] = field
+end
+end
+in_parts('HSET', w.stock.key, written, #written)
+in_parts('HDEL', w.stock.key, gone, #gone)
+end
+local function read_lines(words, from)
+local lines = {}
+for i = from, #words do
+local item, quantity, share = string.match(words[i], '^(%d+):(%d+)/(%d+)$')
+lines[#lines + 1] = { item = item, quantity = tonumber(quantity), share = tonumber(share) }
+end
+return lines
+end
+local function words_of(text)
+local words = {}
+for word in string.gmatch(text, '%S+') do
+words[#words + 1] = word
+end
+return words
+end
+local function read_order(c)
+if not c.order then
+local words = words_of(c.params)
+if words[1] == 'checkout' then
+c.order = {
+mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = tonumber(words[5]), per_buyer = tonumber(words[6]),
+buyer = words[7], lines = read_lines(words, 8),
+}
+elseif words[1] == 'purchase' then
+c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]) }
+else
+c.order = { lines = read_lines(words, 2) }
+end
+end
+return c.order
+end
+local function stock_fields(c, fields)
+if c.kind == 'checkout' then
+local order = read_order(c)
+fields[#fields + 1] = 'u:' .. order.buyer
+for i = 1, #order.lines do
+fields[#fields + 1] = 'i:' .. order.lines[i].item
+end
+elseif c.hold ~= '' then
+fields[#fields + 1] = 'c:' .. c.hold
+end
+end
+local function total(lines)
+local sum = 0
+for i = 1, #lines do
+sum = sum + lines[i].quantity
+end
+return sum
+end
+local function taken_of(w, item)
+return tonumber(stock_get(w, 'i:' .. item) or '0')
+end
+local function left_of(w, line)
+return line.share - taken_of(w, line.item)
+end
+local function add_taken(w, lines, sign)
+for i = 1, #lines do
+local taken = taken_of(w, lines[i].item) + sign * lines[i].quantity
+stock_put(w, 'i:' .. lines[i].item, taken ~= 0 and digits(taken))
+end
+end
+local function read_buyer(w, id)
+local value = stock_get(w, 'u:' .. id)
+if not value then
+return 0, ''
+end
+local taken, running = string.match(value, '^(%d+) (.*)$')
+return tonumber(taken), running
+end
+local function write_buyer(w, id, taken, running)
+stock_put(w, 'u:' .. id, (taken > 0 or running ~= '') and digits(taken) .. ' ' .. running)
+end
+local function read_checkout(w, hold)
+local value = stock_get(w, 'c:' .. hold)
+if not value then
+return nil
+end
+local words = words_of(value)
+return { mode = words[1], buyer = words[2], lines = read_lines(words, 3) }
+end
+local function write_checkout(w, hold, checkout)
+local words = { checkout.mode, checkout.buyer }
+for i = 1, #checkout.lines do
+local line = checkout.lines[i]
+words[#words + 1] = line.item .. ':' .. digits(line.quantity) .. '/' .. digits(line.share)
+end
+stock_put(w, 'c:' .. hold, table.concat(words, ' '))
+end
+local function apply_stock(w, kind, c, hold, sold)
+local word = string.match(c.params, '^%a+')
+if word == 'checkout' then
+local order = read_order(c)
+local checkout = read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
+for i = 1, #order.lines do
+checkout.lines[#checkout.lines + 1] = order.lines[i]
+end
+write_checkout(w, hold, checkout)
+local taken = read_buyer(w, order.buyer)
+if order.mode == 'reserve' then
+add_taken(w, order.lines, 1)
+taken = taken + total(order.lines)
+end
+write_buyer(w, order.buyer, taken, hold)
+return
+end
+if word == 'give' or word == 'take' then
+add_taken(w, read_order(c).lines, word == 'give' and 1 or -1)
+return
+end
+local checkout = hold ~= '' and read_checkout(w, hold)
+if not checkout then
+return
+end
+local before = checkout.mode == 'reserve' and checkout.lines or {}
+local after = kind == 'settle' and (sold or checkout.lines) or {}
+add_taken(w, before, -1)
+add_taken(w, after, 1)
+local taken = read_buyer(w, checkout.buyer)
+write_buyer(w, checkout.buyer, taken - total(before) + total(after), '')
+stock_put(w, 'c:' .. hold, false)
+end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
 if type(reply) == 'table' and reply.err then
@@ -3554,6 +4817,9 @@ enter(agenda_key, 'NX', digits(wanted), name)
 end
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
+if w.stock then
+write_stock(w)
+end
 if w.gone then
 local gone = {}
 for i = 1, #w.gone do
@@ -3675,7 +4941,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: '5473178096d963a267526300c517b5d08a18542b',
+  sha1: '56700252b0ac1b53ad0cb2ef85dbc919a3389914',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -3713,6 +4979,7 @@ local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
 local CORE_VERSION = 2
 local MARK = 5
+local MEMORY_USED, STOCK = 1, 2
 local STATUSES = { 'active', 'frozen', 'closed' }
 local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
 local CORE_ALONE = { 'core' }
@@ -3728,7 +4995,7 @@ local function parse_core(bytes)
 if #bytes < CORE_BYTES then
 return nil
 end
-local version, status, memory, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
+local version, status, traits, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
 unpack_bytes(CORE_NUMBERS, bytes)
 if version ~= CORE_VERSION or not STATUSES[status] then
 return nil
@@ -3738,7 +5005,7 @@ if not (sum > -SUM_MAX and sum < SUM_MAX and epoch < COUNT_MAX and seq < COUNT_M
 return nil
 end
 return {
-status = STATUSES[status], memory = memory == 1, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
+status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
 limit = limit, due = due, since = since, open = open, acked = acked, floor = floor, agenda = agenda, clock = clock, ring = ring,
 life = life, head = head, recent = string.sub(bytes, CORE_BYTES + 1),
 }
@@ -3755,7 +5022,7 @@ local recent = w.recent
 if w.fresh ~= '' then
 recent = string.sub(recent .. w.fresh, -MARK * w.ring)
 end
-return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], w.memory and 1 or 0, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
+return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0), w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
 w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, recent)
 end
 local function track(w, key, loaded)
@@ -3876,6 +5143,167 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local function open_stock(w, key, fields)
+fields[#fields + 1] = 'epoch'
+local values = redis.pcall('HMGET', key, unpack(fields))
+if values[#fields] ~= digits(w.epoch) then
+return false
+end
+local loaded = {}
+for i = 1, #fields - 1 do
+loaded[fields[i]] = values[i]
+end
+w.stock = { key = key, loaded = loaded, changed = {} }
+return true
+end
+local function stock_get(w, field)
+local loaded = w.stock.loaded
+local value = loaded[field]
+if value == nil then
+value = redis.call('HGET', w.stock.key, field)
+loaded[field] = value
+end
+return value
+end
+local function stock_put(w, field, value)
+w.stock.loaded[field] = value
+w.stock.changed[field] = true
+end
+local function write_stock(w)
+local written, gone = {}, {}
+for field in pairs(w.stock.changed) do
+local value = w.stock.loaded[field]
+if value then
+written[#written + 1] = field
+written[#written + 1] = value
+else
+gone[#gone + 1] = field
+end
+end
+in_parts('HSET', w.stock.key, written, #written)
+in_parts('HDEL', w.stock.key, gone, #gone)
+end
+local function read_lines(words, from)
+local lines = {}
+for i = from, #words do
+local item, quantity, share = string.match(words[i], '^(%d+):(%d+)/(%d+)$')
+lines[#lines + 1] = { item = item, quantity = tonumber(quantity), share = tonumber(share) }
+end
+return lines
+end
+local function words_of(text)
+local words = {}
+for word in string.gmatch(text, '%S+') do
+words[#words + 1] = word
+end
+return words
+end
+local function read_order(c)
+if not c.order then
+local words = words_of(c.params)
+if words[1] == 'checkout' then
+c.order = {
+mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = tonumber(words[5]), per_buyer = tonumber(words[6]),
+buyer = words[7], lines = read_lines(words, 8),
+}
+elseif words[1] == 'purchase' then
+c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]) }
+else
+c.order = { lines = read_lines(words, 2) }
+end
+end
+return c.order
+end
+local function stock_fields(c, fields)
+if c.kind == 'checkout' then
+local order = read_order(c)
+fields[#fields + 1] = 'u:' .. order.buyer
+for i = 1, #order.lines do
+fields[#fields + 1] = 'i:' .. order.lines[i].item
+end
+elseif c.hold ~= '' then
+fields[#fields + 1] = 'c:' .. c.hold
+end
+end
+local function total(lines)
+local sum = 0
+for i = 1, #lines do
+sum = sum + lines[i].quantity
+end
+return sum
+end
+local function taken_of(w, item)
+return tonumber(stock_get(w, 'i:' .. item) or '0')
+end
+local function left_of(w, line)
+return line.share - taken_of(w, line.item)
+end
+local function add_taken(w, lines, sign)
+for i = 1, #lines do
+local taken = taken_of(w, lines[i].item) + sign * lines[i].quantity
+stock_put(w, 'i:' .. lines[i].item, taken ~= 0 and digits(taken))
+end
+end
+local function read_buyer(w, id)
+local value = stock_get(w, 'u:' .. id)
+if not value then
+return 0, ''
+end
+local taken, running = string.match(value, '^(%d+) (.*)$')
+return tonumber(taken), running
+end
+local function write_buyer(w, id, taken, running)
+stock_put(w, 'u:' .. id, (taken > 0 or running ~= '') and digits(taken) .. ' ' .. running)
+end
+local function read_checkout(w, hold)
+local value = stock_get(w, 'c:' .. hold)
+if not value then
+return nil
+end
+local words = words_of(value)
+return { mode = words[1], buyer = words[2], lines = read_lines(words, 3) }
+end
+local function write_checkout(w, hold, checkout)
+local words = { checkout.mode, checkout.buyer }
+for i = 1, #checkout.lines do
+local line = checkout.lines[i]
+words[#words + 1] = line.item .. ':' .. digits(line.quantity) .. '/' .. digits(line.share)
+end
+stock_put(w, 'c:' .. hold, table.concat(words, ' '))
+end
+local function apply_stock(w, kind, c, hold, sold)
+local word = string.match(c.params, '^%a+')
+if word == 'checkout' then
+local order = read_order(c)
+local checkout = read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
+for i = 1, #order.lines do
+checkout.lines[#checkout.lines + 1] = order.lines[i]
+end
+write_checkout(w, hold, checkout)
+local taken = read_buyer(w, order.buyer)
+if order.mode == 'reserve' then
+add_taken(w, order.lines, 1)
+taken = taken + total(order.lines)
+end
+write_buyer(w, order.buyer, taken, hold)
+return
+end
+if word == 'give' or word == 'take' then
+add_taken(w, read_order(c).lines, word == 'give' and 1 or -1)
+return
+end
+local checkout = hold ~= '' and read_checkout(w, hold)
+if not checkout then
+return
+end
+local before = checkout.mode == 'reserve' and checkout.lines or {}
+local after = kind == 'settle' and (sold or checkout.lines) or {}
+add_taken(w, before, -1)
+add_taken(w, after, 1)
+local taken = read_buyer(w, checkout.buyer)
+write_buyer(w, checkout.buyer, taken - total(before) + total(after), '')
+stock_put(w, 'c:' .. hold, false)
+end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
 if type(reply) == 'table' and reply.err then
@@ -3896,6 +5324,9 @@ enter(agenda_key, 'NX', digits(wanted), name)
 end
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
+if w.stock then
+write_stock(w)
+end
 if w.gone then
 local gone = {}
 for i = 1, #w.gone do
@@ -4131,6 +5562,11 @@ end
 local function file(w, now, c, change)
 local kind = change.kind
 local hold = change.hold
+local hold_id = change.hold_id or c.hold
+local metadata = change.metadata or c.metadata
+if w.stock then
+apply_stock(w, kind, c, hold_id, change.sold)
+end
 local seq = w.seq + 1
 local open_after = w.open
 if kind == 'hold' then
@@ -4151,8 +5587,8 @@ end
 w.open = open_after
 w.available = w.available + change.available
 w.reserved = w.reserved + change.reserved
-local hashed = pack(ENTRY_HASHED, w.head, #kind, kind, #c.key, c.key, #c.hold, c.hold, #c.counter, c.counter, #c.params, c.params,
-#c.metadata, c.metadata, w.epoch, seq, now, change.amount, change.available, change.reserved, w.available, w.reserved,
+local hashed = pack(ENTRY_HASHED, w.head, #kind, kind, #c.key, c.key, #hold_id, hold_id, #c.counter, c.counter, #c.params, c.params,
+#metadata, metadata, w.epoch, seq, now, change.amount, change.available, change.reserved, w.available, w.reserved,
 hold and hold.amount or 0, hold and hold.captured or 0, hold and hold.left or 0, hold and hold.expires or 0,
 hold and hold.refunded or 0, c.of, change.of_refunded or 0)
 local hash = redis.sha1hex(hashed)
@@ -4170,20 +5606,20 @@ w.status = 'closed'
 elseif kind == 'refund' then
 note_refund(w, c.of, change.of_refunded)
 end
-if c.hold == '' then
+if hold_id == '' then
 return
 end
 local stays = not CLOSES_HOLD[kind]
 if kind == 'refund' then
-stays = read_hold(w, c.hold) ~= nil
+stays = read_hold(w, hold_id) ~= nil
 end
 if stays then
-put(w, 'h:' .. c.hold, format_hold(hold))
+put(w, 'h:' .. hold_id, format_hold(hold))
 elseif kind ~= 'refund' then
-remove(w, 'h:' .. c.hold)
+remove(w, 'h:' .. hold_id)
 end
 if not stays and hold.refunded > 0 then
-note_closed_hold(w, c.hold, hold.captured, hold.refunded)
+note_closed_hold(w, hold_id, hold.captured, hold.refunded)
 end
 end
 local function give_back(kind, hold)
@@ -4314,6 +5750,128 @@ return move(w, {
 kind = 'refund', amount = c.amount, available = c.amount, reserved = 0, hold = hold, of_refunded = refunded + c.amount,
 })
 end
+local function sold_out(left, item)
+if item then
+return reject('sold_out', 'item', item, 'left', digits(math.max(0, left)))
+end
+return reject('sold_out', 'left', digits(math.max(0, left)))
+end
+local function check_out(w, c, now)
+local order = read_order(c)
+if now < order.from or now >= order.till or w.status == 'frozen' then
+return reject('sale_not_active', 'startsAt', digits(order.from), 'endsAt', digits(order.till))
+end
+local taken, running_id = read_buyer(w, order.buyer)
+local running = running_id ~= '' and read_hold(w, running_id) or nil
+local checkout = running_id ~= '' and read_checkout(w, running_id) or { lines = {} }
+local there = {}
+for i = 1, #checkout.lines do
+there[checkout.lines[i].item] = true
+end
+for i = 1, #order.lines do
+local item = order.lines[i].item
+if there[item] then
+return reject('duplicate_item', 'item', item)
+end
+there[item] = true
+end
+local quantity = total(order.lines)
+local reserves = order.mode == 'reserve'
+local left = order.per_buyer - taken - (reserves and 0 or total(checkout.lines))
+if quantity > left then
+return reject('user_limit', 'left', digits(math.max(0, left)))
+end
+for i = 1, #order.lines do
+local line = order.lines[i]
+if left_of(w, line) < line.quantity then
+return sold_out(left_of(w, line), line.item)
+end
+end
+if quantity > w.available then
+return sold_out(w.available)
+end
+local amount = reserves and quantity or 0
+local expires = math.min(order.till, now + order.ttl)
+local hold = running or { amount = 0, captured = 0, left = 0, expires = 0, refunded = 0 }
+hold.amount = hold.amount + amount
+hold.left = hold.left + amount
+hold.expires = math.max(hold.expires, expires)
+return move(w, {
+kind = running and 'extend' or 'hold', amount = amount, available = 0 - amount, reserved = amount, hold = hold,
+hold_id = running and running_id or c.hold,
+})
+end
+local function purchase(w, c, hold, checkout)
+if checkout.mode == 'reserve' then
+local left = hold.left
+hold.captured = hold.amount
+hold.left = 0
+return move(w, { kind = 'settle', amount = hold.amount, available = 0, reserved = 0 - left, hold = hold })
+end
+local order = read_order(c)
+local taken = read_buyer(w, checkout.buyer)
+local room, available = order.per_buyer - taken, w.available
+local sold, names = {}, {}
+for i = 1, #checkout.lines do
+local line = checkout.lines[i]
+local refusal
+if line.quantity > room then
+refusal = { 'user_limit', 'left', digits(math.max(0, room)) }
+elseif line.quantity > left_of(w, line) then
+refusal = { 'sold_out', 'item', line.item, 'left', digits(math.max(0, left_of(w, line))) }
+elseif line.quantity > available then
+refusal = { 'sold_out', 'left', digits(math.max(0, available)) }
+else
+sold[#sold + 1] = line
+names[#names + 1] = line.item
+room = room - line.quantity
+available = available - line.quantity
+end
+if refusal and (order.all or (i == #checkout.lines and #sold == 0)) then
+return reject(unpack(refusal))
+end
+end
+local amount = total(sold)
+hold.captured = amount
+hold.left = 0
+local change = { kind = 'settle', amount = amount, available = 0 - amount, reserved = 0, hold = hold, sold = sold }
+if #sold < #checkout.lines then
+change.metadata = '[' .. table.concat(names, ',') .. ']'
+end
+return spend(w, change)
+end
+local function pass_on(w, c)
+local line = read_order(c).lines[1]
+local quantity = line.quantity
+if c.kind == 'take' then
+return move(w, { kind = 'credit', amount = quantity, available = quantity, reserved = 0 })
+end
+local left = math.min(left_of(w, line), w.available)
+if quantity > left then
+return sold_out(left, line.item)
+end
+return move(w, { kind = 'debit', amount = quantity, available = 0 - quantity, reserved = 0 })
+end
+local STOCK_KINDS = { checkout = true, purchase = true, cancel = true, give = true, take = true }
+local function judge_stock(w, c, now)
+if not w.stock then
+error('a wallet has no stock for ' .. c.kind)
+end
+if c.kind == 'checkout' then
+return check_out(w, c, now)
+elseif c.kind == 'give' or c.kind == 'take' then
+return pass_on(w, c)
+end
+local hold = read_hold(w, c.hold)
+local checkout = hold and read_checkout(w, c.hold)
+if not checkout then
+return reject('hold_unknown')
+end
+if c.kind == 'cancel' then
+return move(w, give_back('release', hold))
+end
+return purchase(w, c, hold, checkout)
+end
 local function judge(w, c, now)
 local kind = c.kind
 local amount = c.amount
@@ -4347,6 +5905,9 @@ return reject('wallet_not_empty', 'available', digits(w.available), 'reserved', 
 end
 return { kind = kind, amount = 0, available = 0, reserved = 0 }
 end
+if STOCK_KINDS[kind] then
+return judge_stock(w, c, now)
+end
 error('unknown command ' .. kind)
 end
 local function decide(w, c, now)
@@ -4377,20 +5938,24 @@ local life = incarnation()
 local touch = { kind = 'touch', key = '', hold = '' }
 local function tend(i)
 local key = KEYS[i + 1]
-local name = ARGV[3 + 3 * i]
+local name = ARGV[2 + 4 * i]
+local stock = tonumber(ARGV[5 + 4 * i])
 local w = read_wallet(key, CORE_ALONE, life, 0)
-if not w then
+if not w or (w.has_stock and not open_stock(w, KEYS[stock], {})) then
 redis.call('ZREM', KEYS[1], name)
 return { 'gone' }
 end
-if tonumber(ARGV[4 + 3 * i]) == w.epoch then
-w.acked = math.min(w.seq, math.max(w.acked, tonumber(ARGV[5 + 3 * i])))
+if tonumber(ARGV[3 + 4 * i]) == w.epoch then
+w.acked = math.min(w.seq, math.max(w.acked, tonumber(ARGV[4 + 4 * i])))
 end
 w.clock = time_of(w, clock, caller_clock, ahead_max)
 local answer = decide(w, touch, w.clock)
 local pending = w.seq > w.acked
 if not pending and w.clock - w.at >= idle_after then
 redis.call('DEL', key)
+if stock > 0 then
+redis.call('UNLINK', KEYS[stock])
+end
 redis.call('ZREM', KEYS[1], name)
 return { 'left' }
 end
@@ -4407,7 +5972,7 @@ write_wallet(w, KEYS[1], name, wanted)
 return reply
 end
 local reply = { digits(clock) }
-for i = 1, #KEYS - 1 do
+for i = 1, tonumber(ARGV[1]) do
 local fine, answer = pcall(tend, i)
 reply[#reply + 1] = fine and answer or { 'broken' }
 end

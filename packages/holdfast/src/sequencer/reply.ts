@@ -89,7 +89,7 @@ export interface Known {
   hash: string
 }
 
-export type CoreState = Omit<WalletState, 'holds' | 'base' | 'refundedByEntry' | 'closedHolds'> & {
+export type CoreState = Omit<WalletState, 'holds' | 'base' | 'refundedByEntry' | 'closedHolds' | 'stock'> & {
   open: number
   acked: number
   memory: boolean
@@ -290,7 +290,7 @@ export function readCore(bytes: Buffer): CoreState {
   const number = (index: number): number => bytes.readDoubleLE(NUMBERS_AT + 8 * index)
   return {
     status: STATUSES[bytes.readUInt8(1) - 1] as WalletStatus,
-    memory: bytes.readUInt8(2) === 1,
+    memory: bytes.readUInt8(2) % 2 === 1,
     epoch: number(0),
     seq: number(1),
     at: number(2),

@@ -28,6 +28,7 @@ import {
   readRecollection,
   writeKnown,
 } from './reply.js'
+import { stockFields } from './stock.js'
 
 /** What the caller knows about a wallet, told along with its commands. */
 export interface Knowledge {
@@ -123,10 +124,12 @@ export class Sequencer {
     message.number(helpAfterMs)
     message.number(pendingMax)
     message.short(agendas.size)
+    message.short(wallets.length)
     message.life(life)
+    for (const { place } of wallets) keys.push(place.walletKey)
     for (const { place, epochMin, epoch, acked, known } of wallets) {
-      keys.push(place.walletKey)
       message.short(agendas.get(place.agendaKey) as number)
+      message.short(place.isSale ? keys.push(place.stockKey) : 0)
       message.string(place.agendaName, 2)
       message.number(epochMin)
       message.number(epoch)
@@ -173,7 +176,7 @@ export class Sequencer {
 
   /** `leaseMs` 0: only look. */
   async look(place: Place, epochMin: number, asker: string, leaseMs: number): Promise<Look> {
-    const keys = [place.walletKey, place.leaseKey]
+    const keys = [place.walletKey, place.leaseKey, place.stockKey]
     return readLook((await this.#runner.run(walletLook, keys, [epochMin, asker, leaseMs])) as Buffer[])
   }
 
@@ -214,13 +217,17 @@ export class Sequencer {
       state.since,
       memory ? '1' : '0',
       Math.max(clock, state.at),
+      place.isSale ? '1' : '0',
       state.holds.size,
     ]
+    const stock = state.stock ? stockFields(state.stock) : []
+    args.push(stock.length / 2)
     for (const [id, hold] of state.holds) {
       args.push(id, `${hold.amount} ${hold.captured} ${hold.left} ${hold.expiresAt} ${hold.refunded}`)
     }
+    for (const word of stock) args.push(word)
     args.push(...committedKeys)
-    const keys = [place.agendaKey, place.walletKey, place.leaseKey]
+    const keys = [place.agendaKey, place.walletKey, place.leaseKey, place.stockKey]
     const reply = ((await this.#runner.run(walletInstall, keys, args)) as Buffer[]).map(String)
     if (reply[0] === 'late') return { type: 'late' }
     if (reply[0] === 'newer') return { type: 'newer', epoch: Number(reply[1]) }
@@ -255,9 +262,9 @@ export class Sequencer {
     const { aheadMaxMs, helpAfterMs, idleAfterMs, now } = this.#options
     const keys = [agendaKey]
     const args: (string | number)[] = [wallets.length, now(), aheadMaxMs, helpAfterMs, idleAfterMs]
+    for (const { place } of wallets) keys.push(place.walletKey)
     for (const { place, epoch, acked } of wallets) {
-      keys.push(place.walletKey)
-      args.push(place.agendaName, epoch, acked)
+      args.push(place.agendaName, epoch, acked, place.isSale ? keys.push(place.stockKey) : 0)
     }
     const reply = (await this.#runner.run(walletTend, keys, args)) as [Buffer, ...Buffer[][]]
     return reply.slice(1).map((words) => {

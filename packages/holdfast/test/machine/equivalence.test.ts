@@ -4,13 +4,16 @@ import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Valkey } from '../../../../sim/valkey.js'
 import { freshRedis } from '../../../../test/servers.js'
-import { type Entry, command as makeCommand } from '../../src/machine/index.js'
+import { type Entry, emptyStock, command as makeCommand } from '../../src/machine/index.js'
 import type { Place, ScriptRunner } from '../../src/redis/index.js'
 import type { Answer } from '../../src/sequencer/index.js'
+import { stockFields } from '../../src/sequencer/stock.js'
+import { script } from '../redis/support/scripts.js'
 import { AcquaintedSequencer } from '../sequencer/support/acquainted.js'
 import { runnerOn } from '../sequencer/support/runner.js'
 import { START, type Step, steps } from './commands.js'
 import { emptyState, Oracle } from './oracle.js'
+import { stockSteps } from './stock-commands.js'
 
 const GENESIS = createHash('sha1').update('genesis').digest('hex')
 const CHARGES = ['debit', 'capture', 'tick', 'settle']
@@ -33,7 +36,25 @@ const OUTCOMES = [
   'tick that extends',
   'end beyond the hold',
 ]
+const SALE_OUTCOMES = [
+  'accepted',
+  'replay',
+  'conflict',
+  'expired',
+  'sale_not_active',
+  'duplicate_item',
+  'user_limit',
+  'sold_out',
+  'hold_unknown',
+  'added to a running checkout',
+  'bought',
+  'bought in part',
+  'cancelled',
+  'passed on',
+]
 const ROUNDS_MAX = 8
+
+const readAll = script('read-all', 'keys 1 | resend safe', "return redis.call('HGETALL', KEYS[1])")
 
 const servers: Record<string, () => Promise<Server>> = {
   Redis: async () => {
@@ -56,21 +77,28 @@ describe.each(Object.keys(servers))('the machine in Lua on %s', (name) => {
   })
   afterAll(() => server.close())
 
-  test('gives the same entries and answers as the machine in TypeScript', async () => {
-    const outcomes = new Map<string, number>()
-    const missing = () => OUTCOMES.filter((outcome) => !outcomes.has(outcome))
-    // A property over cases that never come up shows nothing: it goes on until each has, within reason.
-    for (let round = 0; round < ROUNDS_MAX && (round === 0 || missing().length > 0); round += 1) {
-      await fc.assert(
-        fc.asyncProperty(steps, fc.integer({ min: 1, max: 5 }), async (sequence, batch) => {
-          const place = placeOf(`wallet-${++wallets}`)
-          await compare(server.runner, place, sequence, batch, outcomes)
-        }),
-        { numRuns: 500 },
-      )
-    }
-    expect(missing()).toEqual([])
-  })
+  test.each([
+    ['wallets', steps, OUTCOMES, false],
+    ['sales', stockSteps, SALE_OUTCOMES, true],
+  ] as const)(
+    'gives the same entries and answers as the machine in TypeScript: %s',
+    async (_, sequences, wanted, isSale) => {
+      const outcomes = new Map<string, number>()
+      const missing = () => wanted.filter((outcome) => !outcomes.has(outcome))
+      // A property over cases that never come up shows nothing: it goes on until each has, within reason.
+      for (let round = 0; round < ROUNDS_MAX && (round === 0 || missing().length > 0); round += 1) {
+        await fc.assert(
+          fc.asyncProperty(sequences, fc.integer({ min: 1, max: 5 }), async (sequence, batch) => {
+            const place = placeOf(`wallet-${++wallets}`, isSale)
+            await compare(server.runner, place, sequence, batch, outcomes)
+          }),
+          { numRuns: 500 },
+        )
+      }
+      expect(missing()).toEqual([])
+    },
+    120_000,
+  )
 })
 
 async function compare(
@@ -88,8 +116,8 @@ async function compare(
     pendingMax: 1_000,
     now: () => now,
   })
-  const oracle = new Oracle(GENESIS)
-  const state = emptyState(GENESIS)
+  const oracle = new Oracle(GENESIS, place.isSale)
+  const state = { ...emptyState(GENESIS), stock: place.isSale ? emptyStock() : null }
   const installed = await sequencer.install('test', {
     place,
     state,
@@ -131,6 +159,7 @@ async function compare(
         )
       } else if (expected.type === 'rejected') {
         const { code, facts } = expected.rejection
+        outcomes.set(code, 1)
         expect(answer, label).toMatchObject({ type: 'rejected', code, facts })
       } else if (command.kind === 'touch' && expected.type === 'accepted') {
         const { due, epoch, seq } = oracle.state
@@ -144,14 +173,30 @@ async function compare(
     const decided = oracle.journal.slice(before)
     expect(run.entries).toEqual(decided)
     if (decided.some((entry) => entry.kind === 'expire')) outcomes.set('expired', 1)
-    for (const entry of decided) noteSession(entry, outcomes)
+    for (const entry of decided) {
+      noteSession(entry, outcomes)
+      noteSale(entry, outcomes)
+    }
     known = oracle.state.seq
     oracle.check()
   }
   expect(oracle.replayed()).toEqual({ ...oracle.state, due: oracle.replayed().due })
   const { core } = await sequencer.look(place, 0, 'test', 0)
-  const { holds, base, refundedByEntry, closedHolds, ...expectedCore } = oracle.state
+  const { holds, base, refundedByEntry, closedHolds, stock, ...expectedCore } = oracle.state
   expect(core).toMatchObject({ ...expectedCore, open: holds.size })
+  if (!stock) return
+  const fields = ((await runner.run(readAll, [place.stockKey], [])) as Buffer[]).map(String)
+  expect(pairs(fields)).toEqual(pairs([...stockFields(stock), 'epoch', `${state.epoch}`]))
+}
+
+const pairs = (flat: readonly string[]): string[] =>
+  flat.flatMap((word, at) => (at % 2 === 0 ? [`${word} ${flat[at + 1]}`] : [])).sort()
+
+function noteSale({ kind, params, metadata, amount }: Entry, outcomes: Map<string, number>): void {
+  if (params.startsWith('checkout') && kind === 'extend') outcomes.set('added to a running checkout', 1)
+  if (params.startsWith('purchase') && amount > 0) outcomes.set(metadata === '' ? 'bought' : 'bought in part', 1)
+  if (params === 'cancel') outcomes.set('cancelled', 1)
+  if (params.startsWith('give') || params.startsWith('take')) outcomes.set('passed on', 1)
 }
 
 function noteSession({ kind, params, amount, availableDelta }: Entry, outcomes: Map<string, number>): void {
@@ -161,13 +206,15 @@ function noteSession({ kind, params, amount, availableDelta }: Entry, outcomes: 
   if (params.startsWith('end') && availableDelta < 0) outcomes.set('end beyond the hold', 1)
 }
 
-function placeOf(id: string): Place {
+function placeOf(id: string, isSale: boolean): Place {
   const tag = 'hf:test:{1}'
   return {
     tenant: 'test',
     ref: id,
     shard: 1,
     walletKey: `${tag}:wallet:v1:${id}`,
+    isSale,
+    stockKey: `${tag}:stock:v1:${id}`,
     leaseKey: `${tag}:lease:v1:${id}`,
     agendaKey: `${tag}:agenda:v1:1`,
     agendaName: `test:${id}`,

@@ -5,8 +5,10 @@ import {
   type Decision,
   decide,
   type Entry,
+  emptyStock,
   hashEntry,
   type RefundFacts,
+  type Stock,
   type WalletState,
 } from '../../src/machine/index.js'
 
@@ -26,6 +28,7 @@ export function emptyState(head: string, epoch = 1_000_000_001): WalletState {
     base: 0,
     refundedByEntry: new Map(),
     closedHolds: new Map(),
+    stock: null,
   }
 }
 
@@ -33,10 +36,16 @@ export class Oracle {
   readonly state: WalletState
   readonly journal: Entry[] = []
   readonly #genesis: string
+  readonly #isSale: boolean
 
-  constructor(genesis: string) {
+  constructor(genesis: string, isSale = false) {
     this.#genesis = genesis
-    this.state = emptyState(genesis)
+    this.#isSale = isSale
+    this.state = this.beginning()
+  }
+
+  beginning(): WalletState {
+    return { ...emptyState(this.#genesis), stock: this.#isSale ? emptyStock() : null }
   }
 
   /** What the journal says about a charge, as the engine would read it. */
@@ -63,7 +72,8 @@ export class Oracle {
 
   decide(command: Command, now: number): Decision['outcome'] | { type: 'replay'; entry: Entry } | { type: 'conflict' } {
     const seen = command.key === '' ? undefined : this.journal.find((entry) => entry.key === command.key)
-    if (seen && seen.params === command.params && seen.hold === command.hold) return { type: 'replay', entry: seen }
+    const isSame = command.kind === 'checkout' || seen?.hold === command.hold
+    if (seen && seen.params === command.params && isSame) return { type: 'replay', entry: seen }
     if (seen) return { type: 'conflict' }
     const { entries, outcome } = decide(this.state, command, now)
     this.journal.push(...entries)
@@ -72,7 +82,7 @@ export class Oracle {
 
   /** The journal replayed from nothing: must give the state that the decisions led to. */
   replayed(): WalletState {
-    const state = emptyState(this.#genesis)
+    const state = this.beginning()
     for (const entry of this.journal) apply(state, entry)
     return state
   }
@@ -98,5 +108,23 @@ export class Oracle {
     if (reserved !== state.reserved) throw new Error(`reserved ${state.reserved}, open holds ${reserved}`)
     if (state.available < -state.creditLimit) throw new Error(`available ${state.available} is below the limit`)
     if (![state.available, state.reserved].every(Number.isSafeInteger)) throw new Error('a balance is not exact')
+    if (state.stock) this.#checkStock(state.stock)
+  }
+
+  /** What lies in checkouts is what is reserved, and who has one running is who it belongs to. */
+  #checkStock({ buyers, checkouts }: Stock): void {
+    const { holds, reserved } = this.state
+    let lines = 0
+    for (const [hold, { buyer, reserves, lines: own }] of checkouts) {
+      const quantity = own.reduce((sum, line) => sum + line.quantity, 0)
+      if (reserves) lines += quantity
+      if (holds.get(hold)?.left !== (reserves ? quantity : 0)) throw new Error(`${hold} has ${quantity} in its lines`)
+      if (buyers.get(buyer)?.running !== hold) throw new Error(`${hold} is not the running checkout of ${buyer}`)
+    }
+    if (lines !== reserved || holds.size !== checkouts.size)
+      throw new Error(`${lines} in checkouts, ${reserved} reserved`)
+    for (const [buyer, { taken, running }] of buyers) {
+      if (taken < 0 || (running !== '' && !checkouts.has(running))) throw new Error(`an impossible buyer: ${buyer}`)
+    }
   }
 }

@@ -9,12 +9,25 @@ const make = (tenant = 'acme', shards = 64) => new Keys({ tenant, secret, shards
 const slotOf = (key: string) => new Command('get', [key]).getSlot()
 
 describe('a ref', () => {
-  it('is the first half of an HMAC of tenant and id, and always the same', () => {
-    const expected = createHmac('sha256', secret).update('acme\0user_42').digest('hex').slice(0, 32)
+  it('is the first half of an HMAC of tenant and id, but for its last bit, and always the same', () => {
+    const half = createHmac('sha256', secret).update('acme\0user_42').digest().subarray(0, 16)
+    half[15] = (half[15] as number) & 0xfe
+    const expected = half.toString('hex')
     const keys = make()
     expect(keys.ref('user_42')).toBe(expected)
     expect(keys.ref('user_42')).toBe(expected)
     expect(make().ref('user_42')).toBe(expected)
+  })
+
+  it('tells sales from wallets by its last bit', () => {
+    const keys = make()
+    for (let n = 0; n < 50; n += 1) {
+      expect(keys.place(keys.ref(`user-${n}`)).isSale).toBe(false)
+      expect(keys.ofSale(`sale-${n}`, 0).isSale).toBe(true)
+    }
+    const { ref, stockKey, walletKey } = keys.ofSale('friday', 1)
+    expect(ref).not.toBe(keys.ofSale('friday', 0).ref)
+    expect(slotOf(stockKey)).toBe(slotOf(walletKey))
   })
 
   it('differs by tenant, id and secret', () => {

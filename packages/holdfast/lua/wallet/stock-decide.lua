@@ -1,0 +1,133 @@
+-- The rules of stock; checks stand in the order of precedence. The twin of src/machine/stock-decide.ts.
+
+local function sold_out(left, item)
+  if item then
+    return reject('sold_out', 'item', item, 'left', digits(math.max(0, left)))
+  end
+  return reject('sold_out', 'left', digits(math.max(0, left)))
+end
+
+-- Into the buyer's running checkout, or into a new one. All of it or nothing.
+local function check_out(w, c, now)
+  local order = read_order(c)
+  if now < order.from or now >= order.till or w.status == 'frozen' then
+    return reject('sale_not_active', 'startsAt', digits(order.from), 'endsAt', digits(order.till))
+  end
+  local taken, running_id = read_buyer(w, order.buyer)
+  local running = running_id ~= '' and read_hold(w, running_id) or nil
+  local checkout = running_id ~= '' and read_checkout(w, running_id) or { lines = {} }
+  local there = {}
+  for i = 1, #checkout.lines do
+    there[checkout.lines[i].item] = true
+  end
+  for i = 1, #order.lines do
+    local item = order.lines[i].item
+    if there[item] then
+      return reject('duplicate_item', 'item', item)
+    end
+    there[item] = true
+  end
+  local quantity = total(order.lines)
+  local reserves = order.mode == 'reserve'
+  -- What is only noted is not taken, and counts all the same: a checkout that could never be bought helps nobody.
+  local left = order.per_buyer - taken - (reserves and 0 or total(checkout.lines))
+  if quantity > left then
+    return reject('user_limit', 'left', digits(math.max(0, left)))
+  end
+  for i = 1, #order.lines do
+    local line = order.lines[i]
+    if left_of(w, line) < line.quantity then
+      return sold_out(left_of(w, line), line.item)
+    end
+  end
+  if quantity > w.available then
+    return sold_out(w.available)
+  end
+  local amount = reserves and quantity or 0
+  local expires = math.min(order.till, now + order.ttl)
+  local hold = running or { amount = 0, captured = 0, left = 0, expires = 0, refunded = 0 }
+  hold.amount = hold.amount + amount
+  hold.left = hold.left + amount
+  hold.expires = math.max(hold.expires, expires)
+  return move(w, {
+    kind = running and 'extend' or 'hold', amount = amount, available = 0 - amount, reserved = amount, hold = hold,
+    hold_id = running and running_id or c.hold,
+  })
+end
+
+-- What was reserved is sold. What was only noted is taken now: all of it, or what is left of it.
+local function purchase(w, c, hold, checkout)
+  if checkout.mode == 'reserve' then
+    local left = hold.left
+    hold.captured = hold.amount
+    hold.left = 0
+    return move(w, { kind = 'settle', amount = hold.amount, available = 0, reserved = 0 - left, hold = hold })
+  end
+  local order = read_order(c)
+  local taken = read_buyer(w, checkout.buyer)
+  local room, available = order.per_buyer - taken, w.available
+  local sold, names = {}, {}
+  for i = 1, #checkout.lines do
+    local line = checkout.lines[i]
+    local refusal
+    if line.quantity > room then
+      refusal = { 'user_limit', 'left', digits(math.max(0, room)) }
+    elseif line.quantity > left_of(w, line) then
+      refusal = { 'sold_out', 'item', line.item, 'left', digits(math.max(0, left_of(w, line))) }
+    elseif line.quantity > available then
+      refusal = { 'sold_out', 'left', digits(math.max(0, available)) }
+    else
+      sold[#sold + 1] = line
+      names[#names + 1] = line.item
+      room = room - line.quantity
+      available = available - line.quantity
+    end
+    if refusal and (order.all or (i == #checkout.lines and #sold == 0)) then
+      return reject(unpack(refusal))
+    end
+  end
+  local amount = total(sold)
+  hold.captured = amount
+  hold.left = 0
+  local change = { kind = 'settle', amount = amount, available = 0 - amount, reserved = 0, hold = hold, sold = sold }
+  if #sold < #checkout.lines then
+    change.metadata = '[' .. table.concat(names, ',') .. ']'
+  end
+  return spend(w, change)
+end
+
+-- From one part of a sale to another.
+local function pass_on(w, c)
+  local line = read_order(c).lines[1]
+  local quantity = line.quantity
+  if c.kind == 'take' then
+    return move(w, { kind = 'credit', amount = quantity, available = quantity, reserved = 0 })
+  end
+  local left = math.min(left_of(w, line), w.available)
+  if quantity > left then
+    return sold_out(left, line.item)
+  end
+  return move(w, { kind = 'debit', amount = quantity, available = 0 - quantity, reserved = 0 })
+end
+
+local STOCK_KINDS = { checkout = true, purchase = true, cancel = true, give = true, take = true }
+
+local function judge_stock(w, c, now)
+  if not w.stock then
+    error('a wallet has no stock for ' .. c.kind)
+  end
+  if c.kind == 'checkout' then
+    return check_out(w, c, now)
+  elseif c.kind == 'give' or c.kind == 'take' then
+    return pass_on(w, c)
+  end
+  local hold = read_hold(w, c.hold)
+  local checkout = hold and read_checkout(w, c.hold)
+  if not checkout then
+    return reject('hold_unknown')
+  end
+  if c.kind == 'cancel' then
+    return move(w, give_back('release', hold))
+  end
+  return purchase(w, c, hold, checkout)
+end

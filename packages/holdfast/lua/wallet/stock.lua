@@ -1,0 +1,190 @@
+-- The stock of a sale: what it has beyond the numbers of a wallet, in a hash of its own beside the wallet's, so that looking for due holds
+-- does not read all items (src/machine/stock.ts says what it means).
+--
+--     epoch        that of the wallet: with another one, or none, this is of another life and the wallet is not to be trusted either
+--     i:<item>     how many of it are taken
+--     u:<buyer>    how many it has taken, and the hold of its running checkout
+--     c:<hold>     an open checkout: reserve|note, its buyer, its lines
+
+-- Gets the stock ready for work, with the fields that the batch will ask for. False: it is not of the wallet's life.
+local function open_stock(w, key, fields)
+  fields[#fields + 1] = 'epoch'
+  local values = redis.pcall('HMGET', key, unpack(fields))
+  if values[#fields] ~= digits(w.epoch) then
+    return false
+  end
+  local loaded = {}
+  for i = 1, #fields - 1 do
+    loaded[fields[i]] = values[i]
+  end
+  w.stock = { key = key, loaded = loaded, changed = {} }
+  return true
+end
+
+local function stock_get(w, field)
+  local loaded = w.stock.loaded
+  local value = loaded[field]
+  if value == nil then
+    value = redis.call('HGET', w.stock.key, field)
+    loaded[field] = value
+  end
+  return value
+end
+
+-- False: it is not kept any more.
+local function stock_put(w, field, value)
+  w.stock.loaded[field] = value
+  w.stock.changed[field] = true
+end
+
+local function write_stock(w)
+  local written, gone = {}, {}
+  for field in pairs(w.stock.changed) do
+    local value = w.stock.loaded[field]
+    if value then
+      written[#written + 1] = field
+      written[#written + 1] = value
+    else
+      gone[#gone + 1] = field
+    end
+  end
+  in_parts('HSET', w.stock.key, written, #written)
+  in_parts('HDEL', w.stock.key, gone, #gone)
+end
+
+local function read_lines(words, from)
+  local lines = {}
+  for i = from, #words do
+    local item, quantity, share = string.match(words[i], '^(%d+):(%d+)/(%d+)$')
+    lines[#lines + 1] = { item = item, quantity = tonumber(quantity), share = tonumber(share) }
+  end
+  return lines
+end
+
+local function words_of(text)
+  local words = {}
+  for word in string.gmatch(text, '%S+') do
+    words[#words + 1] = word
+  end
+  return words
+end
+
+-- What a command asks for, in the words of its params.
+local function read_order(c)
+  if not c.order then
+    local words = words_of(c.params)
+    if words[1] == 'checkout' then
+      c.order = {
+        mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = tonumber(words[5]), per_buyer = tonumber(words[6]),
+        buyer = words[7], lines = read_lines(words, 8),
+      }
+    elseif words[1] == 'purchase' then
+      c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]) }
+    else
+      c.order = { lines = read_lines(words, 2) }
+    end
+  end
+  return c.order
+end
+
+-- The fields that a command will ask for.
+local function stock_fields(c, fields)
+  if c.kind == 'checkout' then
+    local order = read_order(c)
+    fields[#fields + 1] = 'u:' .. order.buyer
+    for i = 1, #order.lines do
+      fields[#fields + 1] = 'i:' .. order.lines[i].item
+    end
+  elseif c.hold ~= '' then
+    fields[#fields + 1] = 'c:' .. c.hold
+  end
+end
+
+local function total(lines)
+  local sum = 0
+  for i = 1, #lines do
+    sum = sum + lines[i].quantity
+  end
+  return sum
+end
+
+local function taken_of(w, item)
+  return tonumber(stock_get(w, 'i:' .. item) or '0')
+end
+
+local function left_of(w, line)
+  return line.share - taken_of(w, line.item)
+end
+
+local function add_taken(w, lines, sign)
+  for i = 1, #lines do
+    local taken = taken_of(w, lines[i].item) + sign * lines[i].quantity
+    stock_put(w, 'i:' .. lines[i].item, taken ~= 0 and digits(taken))
+  end
+end
+
+local function read_buyer(w, id)
+  local value = stock_get(w, 'u:' .. id)
+  if not value then
+    return 0, ''
+  end
+  local taken, running = string.match(value, '^(%d+) (.*)$')
+  return tonumber(taken), running
+end
+
+local function write_buyer(w, id, taken, running)
+  stock_put(w, 'u:' .. id, (taken > 0 or running ~= '') and digits(taken) .. ' ' .. running)
+end
+
+local function read_checkout(w, hold)
+  local value = stock_get(w, 'c:' .. hold)
+  if not value then
+    return nil
+  end
+  local words = words_of(value)
+  return { mode = words[1], buyer = words[2], lines = read_lines(words, 3) }
+end
+
+local function write_checkout(w, hold, checkout)
+  local words = { checkout.mode, checkout.buyer }
+  for i = 1, #checkout.lines do
+    local line = checkout.lines[i]
+    words[#words + 1] = line.item .. ':' .. digits(line.quantity) .. '/' .. digits(line.share)
+  end
+  stock_put(w, 'c:' .. hold, table.concat(words, ' '))
+end
+
+-- Takes an entry into the stock: what `file` does to the wallet, here for what lies beside it.
+local function apply_stock(w, kind, c, hold, sold)
+  local word = string.match(c.params, '^%a+')
+  if word == 'checkout' then
+    local order = read_order(c)
+    local checkout = read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
+    for i = 1, #order.lines do
+      checkout.lines[#checkout.lines + 1] = order.lines[i]
+    end
+    write_checkout(w, hold, checkout)
+    local taken = read_buyer(w, order.buyer)
+    if order.mode == 'reserve' then
+      add_taken(w, order.lines, 1)
+      taken = taken + total(order.lines)
+    end
+    write_buyer(w, order.buyer, taken, hold)
+    return
+  end
+  if word == 'give' or word == 'take' then
+    add_taken(w, read_order(c).lines, word == 'give' and 1 or -1)
+    return
+  end
+  local checkout = hold ~= '' and read_checkout(w, hold)
+  if not checkout then
+    return
+  end
+  local before = checkout.mode == 'reserve' and checkout.lines or {}
+  local after = kind == 'settle' and (sold or checkout.lines) or {}
+  add_taken(w, before, -1)
+  add_taken(w, after, 1)
+  local taken = read_buyer(w, checkout.buyer)
+  write_buyer(w, checkout.buyer, taken - total(before) + total(after), '')
+  stock_put(w, 'c:' .. hold, false)
+end

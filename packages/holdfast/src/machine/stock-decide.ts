@@ -1,0 +1,114 @@
+import { type Change, giveBack, move, reject, spend, UNTOUCHED, type Verdict } from './change.js'
+import { buyerOf, type Checkout, type Line, readCheckout, readMove, type Stock, takenOf, total } from './stock.js'
+import type { Command, HoldState, WalletState } from './types.js'
+
+/** The rules of stock; checks stand in the order of precedence. The twin of `lua/wallet/stock.lua`. */
+export function judgeStock(state: WalletState, command: Command, now: number): Verdict {
+  const { stock } = state
+  if (!stock) throw new Error(`A wallet has no stock for ${command.kind}`)
+  if (command.kind === 'checkout') return checkOut(state, stock, command, now)
+  if (command.kind === 'give' || command.kind === 'take') return pass(state, stock, command)
+  const hold = state.holds.get(command.hold)
+  const checkout = stock.checkouts.get(command.hold)
+  if (!hold || !checkout) return reject('hold_unknown')
+  if (command.kind === 'cancel') return move(state, giveBack('release', hold))
+  return purchase(state, stock, command, hold, checkout)
+}
+
+/** Into the buyer's running checkout, or into a new one. All of it or nothing. */
+function checkOut(state: WalletState, stock: Stock, command: Command, now: number): Verdict {
+  const order = readCheckout(command.params)
+  if (now < order.from || now >= order.until || state.status === 'frozen') {
+    return reject('sale_not_active', { startsAt: order.from, endsAt: order.until })
+  }
+  const buyer = buyerOf(stock, order.buyer)
+  const running = buyer.running === '' ? undefined : state.holds.get(buyer.running)
+  const there = new Set(stock.checkouts.get(buyer.running)?.lines.map(({ item }) => item))
+  for (const { item } of order.lines) {
+    if (there.has(item)) return reject('duplicate_item', { item })
+    there.add(item)
+  }
+  const quantity = total(order.lines)
+  // What is only noted is not taken, and counts all the same: a checkout that could never be bought helps nobody.
+  const noted = order.reserves ? 0 : total(stock.checkouts.get(buyer.running)?.lines ?? [])
+  const left = order.perBuyer - buyer.taken - noted
+  if (quantity > left) return reject('user_limit', { left: Math.max(0, left) })
+  const short = order.lines.find((line) => leftOf(stock, line) < line.quantity)
+  if (short) return reject('sold_out', { item: short.item, left: Math.max(0, leftOf(stock, short)) })
+  if (quantity > state.available) return reject('sold_out', { left: Math.max(0, state.available) })
+
+  const amount = order.reserves ? quantity : 0
+  const expiresAt = Math.min(order.until, now + order.ttlMs)
+  const hold = running
+    ? {
+        ...running,
+        amount: running.amount + amount,
+        left: running.left + amount,
+        expiresAt: Math.max(running.expiresAt, expiresAt),
+      }
+    : { amount, captured: 0, left: amount, expiresAt, refunded: 0 }
+  const kind = running ? 'extend' : 'hold'
+  const holdId = running ? buyer.running : command.hold
+  return move(state, { ...UNTOUCHED, kind, amount, available: 0 - amount, reserved: amount, hold, holdId })
+}
+
+/** What was reserved is sold. What was only noted is taken now: all of it, or what is left of it. */
+function purchase(
+  state: WalletState,
+  stock: Stock,
+  command: Command,
+  hold: HoldState,
+  { buyer, reserves, lines }: Checkout,
+): Verdict {
+  if (reserves) {
+    const after = { ...hold, captured: hold.amount, left: 0 }
+    return move(state, { ...UNTOUCHED, kind: 'settle', amount: hold.amount, reserved: 0 - hold.left, hold: after })
+  }
+  const perBuyer = perBuyerOf(command.params)
+  let room = perBuyer - buyerOf(stock, buyer).taken
+  let available = state.available
+  const sold: Line[] = []
+  for (const line of lines) {
+    const refusal =
+      line.quantity > room
+        ? reject('user_limit', { left: Math.max(0, room) })
+        : line.quantity > leftOf(stock, line)
+          ? reject('sold_out', { item: line.item, left: Math.max(0, leftOf(stock, line)) })
+          : line.quantity > available
+            ? reject('sold_out', { left: Math.max(0, available) })
+            : null
+    if (refusal === null) {
+      sold.push(line)
+      room -= line.quantity
+      available -= line.quantity
+    } else if (wantsAll(command.params) || (line === lines.at(-1) && sold.length === 0)) return refusal
+  }
+  const amount = total(sold)
+  const change: Change = {
+    ...UNTOUCHED,
+    kind: 'settle',
+    amount,
+    available: 0 - amount,
+    hold: { ...hold, captured: amount, left: 0 },
+  }
+  if (sold.length < lines.length) change.metadata = JSON.stringify(sold.map(({ item }) => item))
+  return spend(state, change)
+}
+
+/** From one part of a sale to another. */
+function pass(state: WalletState, stock: Stock, command: Command): Verdict {
+  const line = readMove(command.params)
+  const { quantity } = line
+  if (command.kind === 'take') {
+    return move(state, { ...UNTOUCHED, kind: 'credit', amount: quantity, available: quantity })
+  }
+  const left = Math.min(leftOf(stock, line), state.available)
+  if (quantity > left) return reject('sold_out', { item: line.item, left: Math.max(0, left) })
+  return move(state, { ...UNTOUCHED, kind: 'debit', amount: quantity, available: -quantity })
+}
+
+const leftOf = (stock: Stock, { item, share }: Line): number => share - takenOf(stock, item)
+
+/** `purchase all <per buyer>` and `purchase left <per buyer>`. */
+const wantsAll = (params: string): boolean => params.split(' ')[1] === 'all'
+const perBuyerOf = (params: string): number => Number(params.split(' ')[2])

@@ -1,0 +1,144 @@
+import type { Entry } from './types.js'
+
+/**
+ * Stock: what a sale has beyond the numbers of a wallet. `available` is what can still be checked out of it, `reserved` what lies in open
+ * checkouts, and a checkout is a hold. What is kept beside them is how many of each item are taken, how many each buyer has taken, and what
+ * lies in each open checkout.
+ *
+ * What a command asks for stands in its params, in words, and so it stands in the journal: whoever replays an entry reads there what it did.
+ *
+ *     checkout reserve|note <ttl> <from> <until> <per buyer> <buyer> <item>:<quantity>/<share> …
+ *     purchase all|left <per buyer>        cancel        give <item>:<quantity>/<share>        take <item>:<quantity>/<share>
+ *
+ * An item is a number, its place in the list that the sale was opened with. Its share is how many of it this part of the sale began with: a
+ * sale may be cut into parts, and what one gives another takes. Fewer than none may be taken of an item by that.
+ */
+export interface Stock {
+  /** By item: in open checkouts, sold, or given away; what came from others is taken off. */
+  taken: Map<number, number>
+  buyers: Map<string, Buyer>
+  /** By hold. */
+  checkouts: Map<string, Checkout>
+}
+
+export interface Buyer {
+  /** In the open checkout, if that reserves, and bought. */
+  taken: number
+  /** The hold of the open checkout; empty for none. */
+  running: string
+}
+
+export interface Checkout {
+  buyer: string
+  /** False: what is in it is decided when it is bought. */
+  reserves: boolean
+  lines: Line[]
+}
+
+export interface Line {
+  item: number
+  quantity: number
+  share: number
+}
+
+export interface CheckoutOrder {
+  reserves: boolean
+  ttlMs: number
+  /** The sale takes checkouts from this time on, and until before that. */
+  from: number
+  until: number
+  perBuyer: number
+  buyer: string
+  lines: Line[]
+}
+
+export const emptyStock = (): Stock => ({ taken: new Map(), buyers: new Map(), checkouts: new Map() })
+
+/** In the words of the params, without the first. */
+export function checkoutWords(order: CheckoutOrder): string {
+  const { reserves, ttlMs, from, until, perBuyer, buyer, lines } = order
+  return `${reserves ? 'reserve' : 'note'} ${ttlMs} ${from} ${until} ${perBuyer} ${buyer} ${lineWords(lines)}`
+}
+
+export const lineWords = (lines: readonly Line[]): string =>
+  lines.map(({ item, quantity, share }) => `${item}:${quantity}/${share}`).join(' ')
+
+export function readCheckout(params: string): CheckoutOrder {
+  const [, mode, ttlMs, from, until, perBuyer, buyer = '', ...lines] = params.split(' ')
+  return {
+    reserves: mode === 'reserve',
+    ttlMs: Number(ttlMs),
+    from: Number(from),
+    until: Number(until),
+    perBuyer: Number(perBuyer),
+    buyer,
+    lines: lines.map(readLine),
+  }
+}
+
+export function readMove(params: string): Line {
+  return readLine(params.slice(params.indexOf(' ') + 1))
+}
+
+function readLine(word: string): Line {
+  const [item, quantity, share] = word.split(/[:/]/)
+  return { item: Number(item), quantity: Number(quantity), share: Number(share) }
+}
+
+export const takenOf = (stock: Stock, item: number): number => stock.taken.get(item) ?? 0
+
+export const buyerOf = (stock: Stock, buyer: string): Buyer => stock.buyers.get(buyer) ?? { taken: 0, running: '' }
+
+export const total = (lines: readonly Line[]): number => lines.reduce((sum, { quantity }) => sum + quantity, 0)
+
+/** What a purchase sold: all that was in the checkout, unless the entry names the items. */
+export function soldOf({ lines }: Checkout, metadata: string): Line[] {
+  if (metadata === '') return lines
+  const items = new Set(JSON.parse(metadata) as number[])
+  return lines.filter(({ item }) => items.has(item))
+}
+
+/** What of an entry says what it did to the stock. */
+export type StockEntry = Pick<Entry, 'kind' | 'hold' | 'params' | 'metadata'>
+
+/** Takes an entry into the stock. */
+export function applyStock(stock: Stock, entry: StockEntry): void {
+  const [word] = entry.params.split(' ', 1)
+  if (word === 'checkout') return applyCheckout(stock, entry)
+  if (word === 'give' || word === 'take') {
+    const { item, quantity } = readMove(entry.params)
+    return add(stock, item, word === 'give' ? quantity : -quantity)
+  }
+  const checkout = stock.checkouts.get(entry.hold)
+  if (!checkout) return
+  const after = checkout.lines.length > 0 && entry.kind === 'settle' ? soldOf(checkout, entry.metadata) : []
+  const before = checkout.reserves ? checkout.lines : []
+  for (const { item, quantity } of before) add(stock, item, -quantity)
+  for (const { item, quantity } of after) add(stock, item, quantity)
+  setBuyer(stock, checkout.buyer, {
+    taken: buyerOf(stock, checkout.buyer).taken - total(before) + total(after),
+    running: '',
+  })
+  stock.checkouts.delete(entry.hold)
+}
+
+function applyCheckout(stock: Stock, { hold, params }: StockEntry): void {
+  const { reserves, buyer, lines } = readCheckout(params)
+  const before = stock.checkouts.get(hold)
+  stock.checkouts.set(hold, { buyer, reserves, lines: [...(before?.lines ?? []), ...lines] })
+  if (reserves) for (const { item, quantity } of lines) add(stock, item, quantity)
+  const { taken } = buyerOf(stock, buyer)
+  setBuyer(stock, buyer, { taken: taken + (reserves ? total(lines) : 0), running: hold })
+}
+
+/** What is as if it had never been is not kept. */
+function add(stock: Stock, item: number, quantity: number): void {
+  const taken = takenOf(stock, item) + quantity
+  if (taken === 0) stock.taken.delete(item)
+  else stock.taken.set(item, taken)
+}
+
+function setBuyer(stock: Stock, id: string, buyer: Buyer): void {
+  if (buyer.taken === 0 && buyer.running === '') stock.buyers.delete(id)
+  else stock.buyers.set(id, buyer)
+}
