@@ -2,7 +2,7 @@ import { type RedisHandle, startRedis } from '@holdfast/services'
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { Locks } from '../../src/lock/index.js'
-import { command } from '../../src/machine/index.js'
+import { checkoutWords, command, emptyStock } from '../../src/machine/index.js'
 import { Keys, type Place, type Script, ScriptError, scripts } from '../../src/redis/index.js'
 import { lockTake } from '../../src/redis/scripts.generated.js'
 import { type SequencedCommand, Sequencer } from '../../src/sequencer/index.js'
@@ -67,6 +67,7 @@ describe('every shipped script', () => {
 
   it('touches only its KEYS, at each of its calls to Redis', async () => {
     await useEverything(runner)
+    await useStock(runner)
     await useLocks(runner)
     await useStripe402(runner)
     await useWindows(runner)
@@ -186,6 +187,37 @@ async function useEverything(on: StrictRunner): Promise<void> {
   expect(await sequencer.tend(place.agendaKey, [{ place, epoch, acked: 1_000 }])).toEqual([null])
   expect(await sequencer.tend(place.agendaKey, [{ place, epoch, acked: 1_000 }])).toEqual([null])
   redis.disconnect()
+}
+
+/** A sale: a checkout that runs out, so that its stock comes back, and a sale that leaves Redis. */
+async function useStock(on: StrictRunner): Promise<void> {
+  let now = START
+  const sequencer = new AcquaintedSequencer(on, { ...OPTIONS, now: () => now })
+  const place = keys.ofSale('sale', 0)
+  const state = { ...emptyState(HEAD), stock: emptyStock(), available: 10 }
+  const installed = { place, state, memory: false, deadline: FOREVER, clock: 0, committedKeys: [] }
+  expect((await sequencer.install('me', installed)).type).toBe('installed')
+  const order = { reserves: true, ttlMs: 1_000, from: 0, until: FOREVER, perBuyer: 5, buyer: 'buyer' }
+  const also = checkoutWords({ ...order, lines: [{ item: 1, quantity: 1, share: 2 }] })
+  const wallets = [{ place, epochMin: 0, epoch: state.epoch, acked: 0, known: 0 }]
+  const { answers } = await sequencer.decide({
+    wallets,
+    commands: [
+      {
+        command: command({ kind: 'checkout', key: 'c', hold: 'code', also }),
+        wallet: 0,
+        deadline: FOREVER,
+        memory: false,
+      },
+    ],
+  })
+  expect(answers).toEqual([{ type: 'accepted', seq: 1 }])
+  expect((await sequencer.look(place, 0, 'me', 0)).why).toBe('trusted')
+  now += 5_000
+  const tended = (acked: number) => sequencer.tend(place.agendaKey, [{ place, epoch: state.epoch, acked }])
+  expect(await tended(1)).toMatchObject([{ entries: [{ kind: 'expire' }] }])
+  now += 120_000
+  expect(await tended(2)).toEqual([null])
 }
 
 async function useLocks(on: StrictRunner): Promise<void> {
