@@ -51,7 +51,7 @@ local function check_out(w, c, now)
   hold.expires = math.max(hold.expires, expires)
   return move(w, {
     kind = running and 'extend' or 'hold', amount = amount, available = 0 - amount, reserved = amount, hold = hold,
-    hold_id = running and running_id or c.hold,
+    hold_id = running and running_id or c.hold, metadata = lines_text(checkout.lines, order.lines),
   })
 end
 
@@ -61,12 +61,14 @@ local function purchase(w, c, hold, checkout)
     local left = hold.left
     hold.captured = hold.amount
     hold.left = 0
-    return move(w, { kind = 'settle', amount = hold.amount, available = 0, reserved = 0 - left, hold = hold })
+    return move(w, {
+      kind = 'settle', amount = hold.amount, available = 0, reserved = 0 - left, hold = hold, metadata = lines_text(checkout.lines),
+    })
   end
   local order = read_order(c)
   local taken = read_buyer(w, checkout.buyer)
   local room, available = order.per_buyer - taken, w.available
-  local sold, names = {}, {}
+  local sold = {}
   for i = 1, #checkout.lines do
     local line = checkout.lines[i]
     local refusal
@@ -78,7 +80,6 @@ local function purchase(w, c, hold, checkout)
       refusal = { 'sold_out', 'left', digits(math.max(0, available)) }
     else
       sold[#sold + 1] = line
-      names[#names + 1] = line.item
       room = room - line.quantity
       available = available - line.quantity
     end
@@ -89,11 +90,9 @@ local function purchase(w, c, hold, checkout)
   local amount = total(sold)
   hold.captured = amount
   hold.left = 0
-  local change = { kind = 'settle', amount = amount, available = 0 - amount, reserved = 0, hold = hold, sold = sold }
-  if #sold < #checkout.lines then
-    change.metadata = '[' .. table.concat(names, ',') .. ']'
-  end
-  return spend(w, change)
+  return spend(w, {
+    kind = 'settle', amount = amount, available = 0 - amount, reserved = 0, hold = hold, sold = sold, metadata = lines_text(sold),
+  })
 end
 
 -- From one part of a sale to another.

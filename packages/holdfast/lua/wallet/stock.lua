@@ -108,6 +108,17 @@ local function total(lines)
   return sum
 end
 
+-- What an entry says of lines, in its metadata.
+local function lines_text(...)
+  local words = {}
+  for _, lines in ipairs({ ... }) do
+    for i = 1, #lines do
+      words[#words + 1] = '[' .. lines[i].item .. ',' .. digits(lines[i].quantity) .. ']'
+    end
+  end
+  return '[' .. table.concat(words, ',') .. ']'
+end
+
 local function taken_of(w, item)
   return tonumber(stock_get(w, 'i:' .. item) or '0')
 end

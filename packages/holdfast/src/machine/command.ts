@@ -17,7 +17,7 @@ export function command(given: Given): Command {
     kind,
     key,
     params: given.also === undefined ? words : `${words} ${given.also}`,
-    hold: given.hold ?? (kind === 'hold' || kind === 'meter' ? key : ''),
+    hold: given.hold ?? (kind === 'hold' || kind === 'meter' || kind === 'checkout' ? key : ''),
     amount,
     ttlMs,
     beyond,

@@ -14,9 +14,9 @@ export {
   type Line,
   lineWords,
   readCheckout,
+  readLinesText,
   readMove,
   type Stock,
   type StockEntry,
-  soldOf,
 } from './stock.js'
 export * from './types.js'

@@ -1,5 +1,15 @@
 import { type Change, giveBack, move, reject, spend, UNTOUCHED, type Verdict } from './change.js'
-import { buyerOf, type Checkout, type Line, readCheckout, readMove, type Stock, takenOf, total } from './stock.js'
+import {
+  buyerOf,
+  type Checkout,
+  type Line,
+  linesText,
+  readCheckout,
+  readMove,
+  type Stock,
+  takenOf,
+  total,
+} from './stock.js'
 import type { Command, HoldState, WalletState } from './types.js'
 
 /** The rules of stock; checks stand in the order of precedence. The twin of `lua/wallet/stock.lua`. */
@@ -23,14 +33,15 @@ function checkOut(state: WalletState, stock: Stock, command: Command, now: numbe
   }
   const buyer = buyerOf(stock, order.buyer)
   const running = buyer.running === '' ? undefined : state.holds.get(buyer.running)
-  const there = new Set(stock.checkouts.get(buyer.running)?.lines.map(({ item }) => item))
+  const before = stock.checkouts.get(buyer.running)?.lines ?? []
+  const there = new Set(before.map(({ item }) => item))
   for (const { item } of order.lines) {
     if (there.has(item)) return reject('duplicate_item', { item })
     there.add(item)
   }
   const quantity = total(order.lines)
   // What is only noted is not taken, and counts all the same: a checkout that could never be bought helps nobody.
-  const noted = order.reserves ? 0 : total(stock.checkouts.get(buyer.running)?.lines ?? [])
+  const noted = order.reserves ? 0 : total(before)
   const left = order.perBuyer - buyer.taken - noted
   if (quantity > left) return reject('user_limit', { left: Math.max(0, left) })
   const short = order.lines.find((line) => leftOf(stock, line) < line.quantity)
@@ -49,7 +60,8 @@ function checkOut(state: WalletState, stock: Stock, command: Command, now: numbe
     : { amount, captured: 0, left: amount, expiresAt, refunded: 0 }
   const kind = running ? 'extend' : 'hold'
   const holdId = running ? buyer.running : command.hold
-  return move(state, { ...UNTOUCHED, kind, amount, available: 0 - amount, reserved: amount, hold, holdId })
+  const metadata = linesText([...before, ...order.lines])
+  return move(state, { ...UNTOUCHED, kind, amount, available: 0 - amount, reserved: amount, hold, holdId, metadata })
 }
 
 /** What was reserved is sold. What was only noted is taken now: all of it, or what is left of it. */
@@ -61,8 +73,8 @@ function purchase(
   { buyer, reserves, lines }: Checkout,
 ): Verdict {
   if (reserves) {
-    const after = { ...hold, captured: hold.amount, left: 0 }
-    return move(state, { ...UNTOUCHED, kind: 'settle', amount: hold.amount, reserved: 0 - hold.left, hold: after })
+    const sold = { hold: { ...hold, captured: hold.amount, left: 0 }, metadata: linesText(lines) }
+    return move(state, { ...UNTOUCHED, kind: 'settle', amount: hold.amount, reserved: 0 - hold.left, ...sold })
   }
   const perBuyer = perBuyerOf(command.params)
   let room = perBuyer - buyerOf(stock, buyer).taken
@@ -90,8 +102,8 @@ function purchase(
     amount,
     available: 0 - amount,
     hold: { ...hold, captured: amount, left: 0 },
+    metadata: linesText(sold),
   }
-  if (sold.length < lines.length) change.metadata = JSON.stringify(sold.map(({ item }) => item))
   return spend(state, change)
 }
 

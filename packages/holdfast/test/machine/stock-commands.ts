@@ -33,7 +33,7 @@ function checkoutOf(
   // A sale does it in one way. Two that share their items are two tests in one.
   const order = { reserves: buyer % 2 === 0, ttlMs, from: FROM, until: UNTIL, perBuyer: PER_BUYER }
   const also = checkoutWords({ ...order, buyer: `buyer-${buyer}`, lines: lines.map(withShare) })
-  return command({ kind: 'checkout', key, hold: key, also })
+  return command({ kind: 'checkout', key, also })
 }
 
 const checkout = fc
