@@ -1,7 +1,15 @@
 import { randomBytes } from 'node:crypto'
 import { type Durability, Engine, type EngineOptions, systemClock } from '../engine/index.js'
 import { HoldfastError } from '../errors/index.js'
-import { JournalReader, PostgresAudits, PostgresIntents, PostgresJournal, prove, stop } from '../journal/index.js'
+import {
+  JournalReader,
+  PostgresAudits,
+  PostgresIntents,
+  PostgresJournal,
+  PostgresSales,
+  prove,
+  stop,
+} from '../journal/index.js'
 import { Locks } from '../lock/index.js'
 import {
   checkMigrated,
@@ -27,12 +35,15 @@ import {
 import { Sequencer } from '../sequencer/index.js'
 import type { Telemetry } from '../telemetry/index.js'
 import { Auditing, type BackgroundAudit, checkBackground } from './audit.js'
-import type { Tenant } from './tenant.js'
+import { SaleMemory } from './sale-items.js'
+import type { SaleTenant } from './tenant.js'
 import * as check from './validate.js'
 
 const DEFAULT_SHARDS = 64
 const DEFAULT_TIMEOUT_MS = 10_000
 const SCAN_PORTION = 500
+/** Sales that a process remembers; then it begins anew. */
+const SALES_MAX = 1_000
 const REDIS_PATIENCE_MAX_MS = 600_000
 
 export interface Limits {
@@ -83,8 +94,9 @@ export interface ConnectOptions {
 }
 
 /** What the instances of all tenants share. */
-export interface Shared extends Omit<Tenant, 'keys'> {
+export interface Shared extends Omit<SaleTenant, 'keys' | 'saleMemory'> {
   readonly auditing: Auditing
+  memoryOf(tenant: string, saleId: string): SaleMemory
   readonly close: () => Promise<void>
   readonly reconcile: (options: ReconcileOptions) => Promise<ReconcileReport>
   keysOf(tenant: string): Keys
@@ -246,6 +258,8 @@ function share(
   })
   const journal = new PostgresJournal(postgres)
   const reader = new JournalReader(postgres)
+  const sales = new PostgresSales(postgres)
+  const memories = new Map<string, SaleMemory>()
   const locks = new Locks(runner, () => reader.nextLockToken(), given.telemetry)
   const asker = randomBytes(12).toString('hex')
   const agendaOf = (shard: number): string => anyTenant.agenda(shard)
@@ -303,6 +317,13 @@ function share(
     if (report.done) await engine.prove()
     return report
   }
+  const memoryOf = (tenant: string, saleId: string): SaleMemory => {
+    const name = `${tenant}\0${saleId}`
+    const memory = memories.get(name) ?? new SaleMemory(sales, tenant, saleId)
+    if (memories.size >= SALES_MAX) memories.clear()
+    memories.set(name, memory)
+    return memory
+  }
   const { durability } = given
   return {
     engine,
@@ -310,6 +331,8 @@ function share(
     reader,
     sequencer,
     locks,
+    sales,
+    memoryOf,
     auditing,
     durability,
     timeoutMs,

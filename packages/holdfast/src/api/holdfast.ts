@@ -2,7 +2,8 @@ import type { AuditReport, RebuildReport } from '../audit/index.js'
 import type { ReconcileOptions, ReconcileReport } from '../reconcile/index.js'
 import type { AuditOptions, FindingsOptions, KeptFinding, RebuildOptions } from './audit.js'
 import { type ConnectOptions, open, type Shared } from './connect.js'
-import type { Tenant } from './tenant.js'
+import { Sale } from './sale.js'
+import type { SaleTenant } from './tenant.js'
 import { type Transfer, type TransferOptions, transfer } from './transfer.js'
 import * as check from './validate.js'
 import { readWallets, Wallet, type WalletState, type WalletsOptions } from './wallet.js'
@@ -47,6 +48,11 @@ export class Holdfast {
   /** A wallet by its id, without I/O. */
   wallet(id: string): Wallet {
     return new Wallet(this.#tenant(), id)
+  }
+
+  /** A sale by its id, without I/O. */
+  sale(id: string): Sale {
+    return new Sale(this.#tenant(), id)
   }
 
   /** The wallets of this tenant, in the order of their ids, a page at a time. */
@@ -105,10 +111,11 @@ export class Holdfast {
     return this.#shared.reconcile(options)
   }
 
-  #tenant(): Tenant {
-    const { engine, journal, reader, sequencer, locks, durability, timeoutMs } = this.#shared
+  #tenant(): SaleTenant {
+    const { engine, journal, reader, sequencer, locks, sales, memoryOf, durability, timeoutMs } = this.#shared
     const keys = this.#shared.keysOf(this.tenant)
-    return { keys, engine, journal, reader, sequencer, locks, durability, timeoutMs }
+    const saleMemory = (id: string) => memoryOf(this.tenant, id)
+    return { keys, engine, journal, reader, sequencer, locks, sales, saleMemory, durability, timeoutMs }
   }
 
   /** Answers what is under way, then ends connections of its own. Wallets of all tenants are closed with it. */

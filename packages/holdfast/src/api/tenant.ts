@@ -1,9 +1,10 @@
 import type { Durability, Engine, Outcome } from '../engine/index.js'
-import type { Journal, JournalReader } from '../journal/index.js'
+import type { Journal, JournalReader, PostgresSales } from '../journal/index.js'
 import type { Locks } from '../lock/index.js'
 import { type Command, command } from '../machine/index.js'
 import type { Keys } from '../redis/index.js'
 import type { Sequencer } from '../sequencer/index.js'
+import type { SaleMemory } from './sale-items.js'
 import * as check from './validate.js'
 
 /** What every operation takes beside what it is about. */
@@ -33,6 +34,13 @@ export interface Tenant {
   readonly durability: Durability
   /** How long reading and locking wait, unless the caller says otherwise. */
   readonly timeoutMs: number
+}
+
+/** What sales need beyond that. */
+export interface SaleTenant extends Tenant {
+  readonly sales: PostgresSales
+  /** What this process remembers of a sale. */
+  saleMemory(id: string): SaleMemory
 }
 
 /** `key`: one of the engine's own, where the caller gives none. */

@@ -92,8 +92,8 @@ export class Attempt {
   /** An entry that the journal has under this attempt's key: the answer of the first time, or a conflict. */
   recall(entry: Entry): void {
     const { kind, params, hold } = this.command
-    // A refund's hold follows from the charge that `params` name, and is not known before that is read.
-    const same = entry.params === params && (kind === 'refund' || entry.hold === hold)
+    // A refund's hold follows from the charge that `params` name, and is not known before that is read. A checkout's may have been running.
+    const same = entry.params === params && (kind === 'refund' || kind === 'checkout' || entry.hold === hold)
     if (same) return this.accept(entry, true, 'ledger')
     this.refuse(new HoldfastError('idempotency_conflict', undefined, { expected: entry.params, got: params }))
   }

@@ -14,7 +14,7 @@ const SHARE_MAX = 256
 /** Wallets that are taken over at once: there are other uses for connections. */
 const TAKE_OVERS_MAX = 6
 /** What begins something. It is refused first, so that there is room for what ends what was begun. */
-const BEGINNINGS: ReadonlySet<CommandKind> = new Set(['hold', 'meter', 'debit'])
+const BEGINNINGS: ReadonlySet<CommandKind> = new Set(['hold', 'meter', 'debit', 'checkout'])
 
 interface Decided {
   readonly attempt: Attempt

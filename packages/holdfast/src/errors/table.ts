@@ -135,6 +135,18 @@ export const ERRORS = {
     meaning: 'The hold was settled or released before.',
     action: 'Nothing is left to do with it; for another charge make another hold.',
   },
+  sale_exists: {
+    status: 409,
+    retryable: false,
+    meaning: 'There is a sale with this id and other terms.',
+    action: 'Take another id: the terms of a sale never change.',
+  },
+  checkout_closed: {
+    status: 409,
+    retryable: false,
+    meaning: 'The checkout was bought or cancelled before.',
+    action: 'Nothing is left to do with it; check out again for something else.',
+  },
   sold_out: {
     status: 409,
     retryable: false,

@@ -436,6 +436,15 @@ WHERE EXISTS (SELECT FROM settings s WHERE s.feed_until > clock_ms())`,
   openHolds: `-- Open holds of wallets, each by the bound that its row has.
 SELECT r.n, h.hold, h.amount, h.captured, h.left_over, h.expires_at, h.refunded
 FROM unnest($1::uuid[], $2::bigint[]) WITH ORDINALITY AS r(ref, since, n), open_holds(r.ref, r.since) AS h`,
+  openSale: `-- Made once, with its items; a second time only tells what is there.
+WITH made AS (
+  INSERT INTO sales (tenant, id, terms, opened_at) VALUES ($1, $2, $3, clock_ms()) ON CONFLICT DO NOTHING RETURNING id
+), listed AS (
+  INSERT INTO sale_items (tenant, sale, item, id, quantity)
+  SELECT $1, made.id, i.item, i.id, i.quantity
+  FROM made, unnest($4::text[], $5::bigint[]) WITH ORDINALITY AS i(id, quantity, item)
+)
+SELECT EXISTS (SELECT FROM made) AS made`,
   openTransfers: `-- Those that have waited longest first.
 SELECT replace(source::text, '-', '') AS source, key, replace(target::text, '-', '') AS target, amount, fee, tenant, counter, metadata, attempt
 FROM transfers ORDER BY attempt LIMIT $1`,
@@ -555,6 +564,7 @@ SELECT w.epoch, w.seq AS wallet_seq, encode(w.head, 'hex') AS head, page.*
 FROM wallets w LEFT JOIN page ON true
 WHERE w.ref = $1
 ORDER BY page.made_seq`,
+  readSale: `SELECT terms, ready, terms = $3::jsonb AS same FROM sales WHERE tenant = $1 AND id = $2`,
   readSettings: `SELECT secret, created_at FROM settings`,
   readStockCheckpoint: `-- The last one at or before a seq; none: the stock is read from the beginning.
 SELECT seq, stock FROM stock_checkpoints WHERE wallet = $1 AND seq <= $2`,
@@ -564,6 +574,7 @@ SELECT seq, kind, hold, params, metadata FROM entries WHERE wallet = $1 AND seq 
   readWallets: `SELECT replace(ref::text, '-', '') AS ref, id, currency, metadata, opened_at, initial_limit, epoch, owner, memory, seq,
        encode(head, 'hex') AS head, at, available, reserved, credit_limit, status, due, since
 FROM wallets WHERE ref = ANY ($1::uuid[])`,
+  readySale: `UPDATE sales SET ready = true WHERE tenant = $1 AND id = $2 AND NOT ready`,
   rebuildPage: `-- A page of a shard's wallets, those that are to be in Redis: with open holds, used since a time, or all.
 WITH page AS MATERIALIZED (
   SELECT wallet FROM audits WHERE shard = $1 AND wallet > $2 ORDER BY wallet LIMIT $3
@@ -604,6 +615,10 @@ RETURNING id`,
 UPDATE api_keys SET revoked_at = coalesce(revoked_at, clock_ms()) WHERE id = $1
 RETURNING id, tenant, name, scopes, wallet_prefix, hash, created_at, expires_at, revoked_at, last_used_at, rate_max, concurrent_max,
           body_max_bytes, clock_ms() AS clock`,
+  saleItems: `-- Items of a sale by their ids, or by their numbers.
+SELECT item, id, quantity FROM sale_items WHERE tenant = $1 AND sale = $2 AND (id = ANY ($3::text[]) OR item = ANY ($4::integer[]))`,
+  saleOf: `-- Which sale a bucket is of.
+SELECT id FROM wallets WHERE ref = $1 AND tenant = $2`,
   startFeed: `SELECT start_feed($1) AS begun`,
   stop: `-- Nothing more is decided. Unless an operator has let things go on meanwhile, under epochs above what is missing.
 UPDATE settings

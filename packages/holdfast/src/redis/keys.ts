@@ -26,6 +26,13 @@ export interface KeysOptions {
   readonly shards: number
 }
 
+/** The ref of the bucket that a code leads to; null: it is no code. */
+export function readCode(code: string): string | null {
+  if (!/^[A-Za-z0-9_-]{43}$/.test(code)) return null
+  const ref = Buffer.from(code, 'base64url').toString('hex').slice(0, 32)
+  return isSale(ref) ? ref : null
+}
+
 /** What the keys of wallets look like, of whichever tenant. */
 export const WALLET_KEYS = 'hf:*:wallet:v1:*'
 
@@ -42,7 +49,7 @@ export interface Place {
   readonly shard: number
   /** The wallet's state, holds, recent results and pending entries. */
   readonly walletKey: string
-  /** It is a part of a sale, and has its stock beside it. Its ref says so. */
+  /** It is a bucket of a sale, and has its stock beside it. Its ref says so. */
   readonly isSale: boolean
   readonly stockKey: string
   /** The advisory lease of whoever is loading the wallet. */
@@ -102,10 +109,23 @@ export class Keys {
     return place
   }
 
-  /** Where a part of a sale is, by the sale's id. */
-  ofSale(saleId: string, part: number): Place {
+  /** Where a bucket of a sale is, by the sale's id. */
+  ofSale(saleId: string, bucket: number): Place {
     // No id of a wallet has a control character.
-    return this.place(markRef(this.#hmac(`\0sale\0${saleId}\0${part}`), true))
+    return this.place(markRef(this.#hmac(`\0sale\0${saleId}\0${bucket}`), true))
+  }
+
+  /** What stands for who buys in a sale. */
+  buyer(saleId: string, user: string): string {
+    return this.#hmac(`\0buyer\0${saleId}\0${user}`)
+  }
+
+  /**
+   * The code of a checkout that is made under this key: where it is, and half an HMAC, so that nobody can guess one. The same key makes the
+   * same code.
+   */
+  code({ ref }: Place, key: string): string {
+    return Buffer.from(ref + this.#hmac(`\0code\0${ref}\0${key}`), 'hex').toString('base64url')
   }
 
   /** What stands for a wallet wherever its id must not: 32 hex characters. */
