@@ -3,7 +3,7 @@ import { type ErrorCode, HoldfastError } from 'holdfast'
 import { meterOf } from '../packages/holdfast/src/api/terms.js'
 import type { TransferOutcome } from '../packages/holdfast/src/engine/index.js'
 import { type Command, command, type Entry } from '../packages/holdfast/src/machine/index.js'
-import type { Heard, Operation } from '../sim/clients.js'
+import type { Heard, Operation } from '../sim/caller.js'
 import type { AskedTransfer, TransferHeard } from '../sim/transfers.js'
 import type { Answer, Asked, Seen, ToldEntry } from './history.js'
 

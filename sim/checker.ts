@@ -7,12 +7,14 @@ import {
   command,
   decide,
   type Entry,
+  emptyStock,
   genesisHash,
   hashEntry,
+  isSale,
   readMeter,
   type WalletState,
 } from '../packages/holdfast/src/machine/index.js'
-import type { Operation } from './clients.js'
+import type { Operation } from './caller.js'
 import type { SimWallet } from './database.js'
 import type { Openings } from './openings.js'
 
@@ -155,6 +157,9 @@ class WalletCheck {
     const { key, hold, of, counter, metadata } = entry
     const kind = words[0] as CommandKind
     if (entry.kind === 'expire') throw new Error('An expiry has no command')
+    // What stands in the metadata of those is the machine's own, and a checkout may have joined another.
+    if (kind === 'checkout') return command({ kind, key, counter, also: words.slice(1).join(' ') })
+    if (kind === 'purchase') return command({ kind, key, hold, counter, also: words.slice(1).join(' ') })
     const timed = kind === 'hold' || kind === 'extend'
     // A transfer's hold has more words: where it goes, and what it costs.
     const also = kind === 'hold' && words.length > 3 ? words.slice(3).join(' ') : undefined
@@ -166,7 +171,7 @@ class WalletCheck {
       counter,
       metadata,
       also,
-      amount: kind === 'release' ? 0 : entry.amount,
+      amount: kind === 'release' || kind === 'cancel' ? 0 : entry.amount,
       ttlMs: timed ? Number(words[2]) : 0,
       beyond: words[2] === 'available',
       meter: readMeter(entry.params),
@@ -322,7 +327,7 @@ function beginning({ row, genesis }: SimWallet): WalletState {
     base: 0,
     refundedByEntry: new Map(),
     closedHolds: new Map(),
-    stock: null,
+    stock: isSale(row.ref) ? emptyStock() : null,
   }
 }
 
@@ -332,5 +337,10 @@ function copy(state: WalletState): WalletState {
     holds: new Map(state.holds),
     refundedByEntry: new Map(state.refundedByEntry),
     closedHolds: new Map(state.closedHolds),
+    stock: state.stock && {
+      taken: new Map(state.stock.taken),
+      buyers: new Map(state.stock.buyers),
+      checkouts: new Map(state.stock.checkouts),
+    },
   }
 }

@@ -1,28 +1,8 @@
-import type { Outcome } from '../packages/holdfast/src/engine/index.js'
-import { HoldfastError } from '../packages/holdfast/src/errors/index.js'
 import { type Command, type CommandKind, command } from '../packages/holdfast/src/machine/index.js'
+import { Caller, type Heard, type Operation } from './caller.js'
 import { keys, type Process } from './process.js'
 import { Sessions } from './sessions.js'
 import type { World } from './world.js'
-
-/** A caller gives up a little after the engine must have: the margin by which Redis's clock may be set back. */
-const PATIENCE_MS = 3_500
-const TRIES_MAX = 6
-
-export type Heard = { type: 'yes'; outcome: Outcome } | { type: 'no'; error: HoldfastError } | { type: 'unknown' }
-
-/** One operation as its caller lived it: the same key, tried until there was an answer or no more patience. */
-export interface Operation {
-  readonly ref: string
-  readonly command: Command
-  readonly memory: boolean
-  readonly startedAt: number
-  endedAt: number
-  heard: Heard
-  tries: number
-  /** Who answered last. */
-  by?: Process
-}
 
 const KINDS: readonly [CommandKind, number][] = [
   ['credit', 3],
@@ -54,7 +34,7 @@ export class Clients {
   readonly history: Operation[] = []
   readonly wallets: readonly string[]
   readonly #world: World
-  readonly #processes: () => readonly Process[]
+  readonly #caller: Caller
   readonly #memoryWallets: ReadonlySet<string>
   readonly #wanted: number
   readonly #holds = new Map<string, string[]>()
@@ -80,7 +60,7 @@ export class Clients {
     this.wallets = wallets
     this.#memoryWallets = memoryWallets
     this.#wanted = wanted
-    this.#processes = processes
+    this.#caller = new Caller(world, processes)
     const { chance } = world
     this.#leaving = new Set(chance.happens(0.25) ? [chance.pick(wallets)] : [])
     this.#unstorable = chance.happens(0.2) ? 0.02 : 0
@@ -96,8 +76,7 @@ export class Clients {
   }
 
   #later(run: () => void): void {
-    const { chance } = this.#world
-    this.#world.plan(chance.happens(0.15) ? chance.next() * 600 : chance.next() * 8, run)
+    this.#caller.later(run)
   }
 
   #next(): void {
@@ -128,45 +107,10 @@ export class Clients {
       tries: 0,
     }
     this.history.push(operation)
-    this.#try(id, operation, then)
-  }
-
-  #try(id: string, operation: Operation, then: () => void): void {
-    const { chance } = this.#world
-    const ready = this.#processes().filter(({ alive, paused }) => alive && !paused)
-    if (ready.length === 0) return this.#world.plan(50, () => this.#try(id, operation, then))
-    const process = chance.pick(ready)
-    operation.tries += 1
-    let over = false
-    const conclude = (heard: Heard, patiently = false): void => {
-      if (over) return
-      over = true
-      this.#world.tell(
-        () => `${operation.command.key} (${operation.command.params}) at ${process.name}: ${tell(heard)}`,
-      )
-      const retryable = heard.type === 'unknown'
-      if (retryable && operation.tries < TRIES_MAX) {
-        const again = (): void => this.#try(id, operation, then)
-        // Who hears that an operator has to act does not ask again at once.
-        return patiently ? this.#world.plan(chance.next() * 2_000, again) : this.#later(again)
-      }
-      operation.heard = heard
-      operation.by = process
-      operation.endedAt = this.#world.now
+    this.#caller.call(operation, (heard) => {
       this.#remember(id, operation, heard)
       then()
-    }
-    this.#world.plan(PATIENCE_MS, () => conclude({ type: 'unknown' }))
-    const { command, memory, ref } = operation
-    process.engine
-      .submit(keys.place(ref), command, { memory, timeoutMs: 3_000, retry: operation.tries > 1 && chance.happens(0.5) })
-      .then(
-        (outcome) => conclude({ type: 'yes', outcome }),
-        (error) => {
-          if (!(error instanceof HoldfastError)) throw error
-          conclude(error.retryable ? { type: 'unknown' } : { type: 'no', error }, error.code === 'reconcile_required')
-        },
-      )
+    })
   }
 
   #remember(id: string, { command }: Operation, heard: Heard): void {
@@ -256,11 +200,4 @@ export class Clients {
     }
     return 'credit'
   }
-}
-
-function tell(heard: Heard): string {
-  if (heard.type === 'unknown') return 'unknown'
-  if (heard.type === 'no') return `no, ${heard.error.code} ${JSON.stringify(heard.error.facts)}`
-  const { entry, replayed, durability } = heard.outcome
-  return `yes, seq ${entry?.seq} ${replayed ? 'replayed ' : ''}${durability}`
 }

@@ -1,6 +1,6 @@
 /** Metered sessions in a schedule: what callers ask of them, and what must be true of them, told without the code that decides it. */
 import { type Command, command, type Entry, type Meter, readMeter } from '../packages/holdfast/src/machine/index.js'
-import type { Heard, Operation } from './clients.js'
+import type { Heard, Operation } from './caller.js'
 import type { World } from './world.js'
 
 interface Known {

@@ -1,7 +1,9 @@
 import type { Snapshot } from '../packages/holdfast/src/journal/index.js'
-import { command, decide, MAX_AMOUNT } from '../packages/holdfast/src/machine/index.js'
+import { command, decide, genesisHash, MAX_AMOUNT } from '../packages/holdfast/src/machine/index.js'
+import type { Place } from '../packages/holdfast/src/redis/index.js'
 import type { Telemetry } from '../packages/holdfast/src/telemetry/index.js'
 import { Onlooker } from './audits.js'
+import { Buyers, STOCK } from './buyers.js'
 import { check, checkFound } from './checker.js'
 import { Clients } from './clients.js'
 import type { SimDatabase } from './database.js'
@@ -13,10 +15,13 @@ import { type Machines, Servers } from './servers.js'
 import { judgeSessions } from './sessions.js'
 import { checkTransfers, refusedHolds } from './transfer-checker.js'
 import { Transferers } from './transfers.js'
-import { World } from './world.js'
+import { Chance, World } from './world.js'
 
 export const OPERATIONS = 200
 const PROCESSES = 3
+/** Operations of those who buy, where there is a sale. */
+const PURCHASES = 120
+const SALES = 0x5a1e5
 /** Then everything heals, whether callers are done or not. */
 const FAULTY_MS = 30_000
 const RESTS_MS = 5_000
@@ -56,10 +61,14 @@ export async function simulate(seed: number, machines: Machines, traced = false)
   for (const id of ids) database.open(openRequest(id))
   // So full that what arrives is refused now and then, and accepted a moment later.
   const full = ids.length > 0 && chance.happens(0.4) ? chance.pick(ids) : null
-  if (full) fill(database, full, MAX_AMOUNT - chance.integer(0, 30))
+  if (full) fill(database, keys.ref(full), MAX_AMOUNT - chance.integer(0, 30))
   ids.push(...lateIds)
   const remembers = chance.happens(0.25)
   const memoryWallets = new Set(chance.happens(remembers ? 0.8 : 0.3) ? ids.filter(() => chance.happens(0.5)) : [])
+
+  // A sale beside the wallets, in some schedules; decided by a chance of its own, so that the others stay as they are.
+  const saleId = new Chance(seed ^ SALES).happens(0.35) ? 'sale-1' : null
+  if (saleId !== null) openSale(database, saleId)
 
   const weather: Weather = { lossy: 0, slow: 0, contended: 0, evicting: 0 }
   let processes: Process[] = []
@@ -86,12 +95,13 @@ export async function simulate(seed: number, machines: Machines, traced = false)
     (what, times = 1) => note(`operator_${what}`, times),
   )
   const clients = new Clients(world, ids, memoryWallets, OPERATIONS, () => processes)
+  const buyers = saleId === null ? null : new Buyers(world, saleId, seed ^ SALES, PURCHASES, () => processes)
   const openings = new Openings(world, lateIds, () => processes)
   const transferers = new Transferers(world, ids, full, {
     processes: () => processes,
     strike: (process) => faults.strike(process),
   })
-  const done = (): boolean => clients.done && openings.done && transferers.done
+  const done = (): boolean => clients.done && openings.done && transferers.done && (buyers?.done ?? true)
 
   const onlooker = new Onlooker(world, servers, seed, (own) => own.pick([servers.master, own.pick(processes).redis]))
   onlooker.start()
@@ -107,7 +117,8 @@ export async function simulate(seed: number, machines: Machines, traced = false)
   // A replica that lagged may have lost the opening of a wallet: its callers open it again.
   for (const id of lateIds) database.open(openRequest(id))
   await rest(world, servers)
-  for (const id of ids) await closingCredit(world, processes, id, problems)
+  for (const id of ids) await closingCredit(world, processes, keys.of(id), id, problems)
+  if (saleId !== null) await closingCredit(world, processes, keys.ofSale(saleId, 0), saleId, problems)
   await rest(world, servers)
 
   await onlooker.conclude()
@@ -115,7 +126,8 @@ export async function simulate(seed: number, machines: Machines, traced = false)
   note('audits', onlooker.audits)
   note('audited_hot', onlooker.hot)
 
-  for (const { heard, command: asked } of clients.history) {
+  const history = [...clients.history, ...(buyers?.history ?? [])]
+  for (const { heard, command: asked } of history) {
     note(`heard_${heard.type}`, 1)
     if (heard.type === 'yes') note(`done_${asked.kind}`, 1)
     else if (heard.type === 'no') note(`told_${heard.error.code}`, 1)
@@ -124,7 +136,7 @@ export async function simulate(seed: number, machines: Machines, traced = false)
   note('opened_late', openings.openedAt.size)
   const { lostHashes, lostAt } = servers.postgres
   problems.push(
-    ...check(database.wallets(), [...clients.history, ...refusedHolds(transferers.history)], {
+    ...check(database.wallets(), [...history, ...refusedHolds(transferers.history)], {
       commits,
       redisForgot: servers.redisForgot,
       lostHashes,
@@ -133,7 +145,7 @@ export async function simulate(seed: number, machines: Machines, traced = false)
     }),
   )
   problems.push(...servers.problems)
-  problems.push(...checkFound(database.wallets(), clients.history, lostHashes, operator))
+  problems.push(...checkFound(database.wallets(), history, lostHashes, operator))
   // What a lagging replica lost may be one half of a transfer: nobody promises anything then.
   if (lostAt.size === 0)
     problems.push(...checkTransfers(database.wallets(), transferers.history, database.intents.size))
@@ -148,7 +160,7 @@ export async function simulate(seed: number, machines: Machines, traced = false)
   return {
     seed,
     problems,
-    operations: clients.history.length,
+    operations: history.length,
     entries,
     simulatedMs: world.now - started,
     counts,
@@ -169,8 +181,14 @@ async function rest(world: World, { postgres }: Servers): Promise<void> {
   await world.run(began + RESTS_MAX_MS, rests)
 }
 
-function fill(database: SimDatabase, id: string, amount: number): void {
-  const ref = keys.ref(id)
+function openSale(database: SimDatabase, id: string): void {
+  const { ref } = keys.ofSale(id, 0)
+  const currency = 'stock'
+  database.open({ ref, tenant: 'sim', id, currency, creditLimit: 0, metadata: '', head: genesisHash(ref, currency) })
+  fill(database, ref, STOCK)
+}
+
+function fill(database: SimDatabase, ref: string, amount: number): void {
   const [raised] = database.raise([{ ref, epochMin: 0, memory: false, known: null }])
   const { state, clock } = raised as Snapshot
   const { entries } = decide(state, command({ kind: 'credit', key: 'filled', amount }), clock)
@@ -181,6 +199,7 @@ function fill(database: SimDatabase, id: string, amount: number): void {
 async function closingCredit(
   world: World,
   processes: readonly Process[],
+  place: Place,
   id: string,
   problems: string[],
 ): Promise<void> {
@@ -188,7 +207,7 @@ async function closingCredit(
   for (const process of alive) {
     let heard: string | undefined
     process.engine
-      .submit(keys.place(keys.ref(id)), command({ kind: 'credit', key: `closing-${process.name}`, amount: 1 }), {
+      .submit(place, command({ kind: 'credit', key: `closing-${process.name}`, amount: 1 }), {
         memory: false,
       })
       .then(

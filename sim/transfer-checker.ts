@@ -1,7 +1,7 @@
 import { holdKey, holdOf, targetKey } from '../packages/holdfast/src/engine/transfer-commands.js'
 import type { Intent } from '../packages/holdfast/src/journal/index.js'
 import type { Entry } from '../packages/holdfast/src/machine/index.js'
-import type { Operation } from './clients.js'
+import type { Operation } from './caller.js'
 import type { SimWallet } from './database.js'
 import type { AskedTransfer } from './transfers.js'
 
