@@ -73,11 +73,34 @@ export class Calls {
 
   #answer({ scope, resolve, reject }: Waiting, answer: unknown): void {
     if (!isFailure(answer)) return resolve(answer)
-    const why = String(answer[1])
-    if (!why.startsWith('WRONGTYPE') && !why.startsWith('DAMAGED')) return reject(broken(this.#script.name, why))
-    tell(this.#context, this.#purpose, 'damaged')
-    reject(damaged(scope))
+    reject(failureOf(this.#context, scope, this.#script, answer))
   }
+}
+
+/** One call by itself, where calls differ in shape or are too much work to go together: its script answers by `primitives/alone.lua`. */
+export async function callAlone(
+  context: Context,
+  scope: Scope,
+  script: Script,
+  keys: readonly string[],
+  args: readonly ScriptArg[],
+): Promise<unknown> {
+  let answer: unknown
+  try {
+    answer = await context.runner.run(script, keys, args)
+  } catch (error) {
+    tell(context, scope.space.purpose, 'unavailable')
+    throw error instanceof ScriptError ? broken(script.name, error.message) : error
+  }
+  if (isFailure(answer)) throw failureOf(context, scope, script, answer)
+  return answer
+}
+
+function failureOf(context: Context, scope: Scope, script: Script, [, reason]: [unknown, unknown]): HoldfastError {
+  const why = String(reason)
+  if (!why.startsWith('WRONGTYPE') && !why.startsWith('DAMAGED')) return broken(script.name, why)
+  tell(context, scope.space.purpose, 'damaged')
+  return damaged(scope)
 }
 
 /** As `primitives/each.lua` tells of one that failed. */

@@ -1,3 +1,32 @@
+export {
+  Activity,
+  type ActivityOptions,
+  type Marked,
+  type MarkedMany,
+  type OfDay,
+  type RetentionOptions,
+} from './activity/activity.js'
+export type { Bitmap, BitmapFacts } from './activity/bitmap.js'
+export {
+  Cohorts,
+  type CohortsOptions,
+  type Combination,
+  type Combined,
+  type CombineOptions,
+} from './activity/cohorts.js'
+export type { Day } from './activity/day.js'
+export {
+  type DenseIndex,
+  estimateMemory,
+  type Id,
+  type IndexFacts,
+  type IndexOptions,
+  MappedIndex,
+  type MemoryEstimate,
+  OwnIndex,
+  type OwnPosition,
+} from './activity/dense-index.js'
+export type { Progress, RetentionRow, Returned } from './activity/retention.js'
 export type { Context } from './context.js'
 export type { KeyFacts } from './keys.js'
 export { Primitives, type PrimitivesOptions } from './primitives.js'

@@ -8,6 +8,7 @@ import { lockTake } from '../../src/redis/scripts.generated.js'
 import { type SequencedCommand, Sequencer } from '../../src/sequencer/index.js'
 import { emptyState } from '../machine/oracle.js'
 import { AcquaintedSequencer } from '../sequencer/support/acquainted.js'
+import { useActivity } from './support/activity-calls.js'
 import { script } from './support/scripts.js'
 import { StrictRunner, sitesOf } from './support/strict-runner.js'
 import { useStripe402 } from './support/stripe402-calls.js'
@@ -70,6 +71,7 @@ describe('every shipped script', () => {
     await useLocks(runner)
     await useStripe402(runner)
     await useWindows(runner)
+    await useActivity(runner)
     expect(await runner.denied()).toEqual([])
     const reached = new Set(await runner.reached())
     expect(shipped.flatMap(sitesOf).filter((site) => !reached.has(site))).toEqual([])
