@@ -28,6 +28,7 @@ export {
 } from './activity/dense-index.js'
 export type { Progress, RetentionRow, Returned } from './activity/retention.js'
 export type { Context } from './context.js'
+export { type Exposed, type ExposedTo, Exposure, type ExposureOptions } from './exposure/exposure.js'
 export type { KeyFacts } from './keys.js'
 export { Primitives, type PrimitivesOptions } from './primitives.js'
 export { type KeySample, KeySampler, type KeySamplerOptions } from './sampler.js'

@@ -1125,6 +1125,262 @@ export const agendaScan: Script = {
 `,
 }
 
+export const exposureExpose: Script = {
+  name: 'exposure_expose',
+  sha1: '90b5fe669d809419c63ab22acca13a797bd342bc',
+  keys: { min: 3, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+end
+end
+return answers
+end
+local COUNT_MAX = 9007199254740991
+local function count_of(value)
+if not value then
+return 0
+end
+local count = #value <= 16 and string.match(value, '^%d+$') and tonumber(value)
+if not count or count > COUNT_MAX then
+damaged()
+end
+return count
+end
+local function digits(count)
+return string.format('%.0f', count)
+end
+local OWN = 'own'
+local NONE = 'none'
+local function other_generation(index, generation)
+if generation == OWN then
+return nil
+end
+local current = redis.call('HGET', index, 'generation') or NONE
+return current ~= generation and { '~', current } or nil
+end
+local function position_of(index, generation, member)
+if generation == OWN then
+return tonumber(member)
+end
+local found = redis.call('HMGET', index, 'generation', member)
+local current = found[1] or NONE
+if current ~= generation then
+return nil, { '~', current }
+end
+return found[2] and count_of(found[2]) or nil
+end
+local function positions_of(index, generation, first, last, max)
+local positions, fresh = {}, {}
+if generation == OWN then
+for i = first, last do
+positions[#positions + 1] = tonumber(ARGV[i])
+end
+return positions, fresh
+end
+local found = redis.call('HMGET', index, 'generation', 'next', unpack(ARGV, first, last))
+local current = found[1] or NONE
+if current ~= generation or current == NONE then
+return nil, { '~', current }
+end
+if not found[2] then
+damaged()
+end
+local free, given = count_of(found[2]), {}
+for i = first, last do
+local member, known = ARGV[i], found[i - first + 3]
+local position = known and count_of(known) or given[member]
+if not position then
+position = free
+free = free + 1
+given[member] = position
+fresh[#fresh + 1] = member
+fresh[#fresh + 1] = digits(position)
+end
+if position >= max then
+return nil, 'full'
+end
+positions[#positions + 1] = position
+end
+if #fresh > 0 then
+fresh[#fresh + 1] = 'next'
+fresh[#fresh + 1] = digits(free)
+end
+return positions, fresh
+end
+local function keep_positions(index, fresh)
+if #fresh > 0 then
+redis.call('HSET', index, unpack(fresh))
+end
+end
+local function seen_in(k, position)
+local each_keys = #KEYS / tonumber(ARGV[1])
+local seen = redis.call('GETBIT', KEYS[k + 2], position) == 1 and 0 or nil
+for variant = each_keys - 2, 1, -1 do
+if redis.call('GETBIT', KEYS[k + 2 + variant], position) == 1 then
+seen = variant
+end
+end
+return seen
+end
+return each(#KEYS / tonumber(ARGV[1]), 5, function(k, a)
+local index, all, keep_ms, which = KEYS[k + 1], KEYS[k + 2], ARGV[a + 4], tonumber(ARGV[a + 5])
+local positions, fresh = positions_of(index, ARGV[a + 1], a + 2, a + 2, tonumber(ARGV[a + 3]))
+if not positions then
+return fresh
+end
+local seen = seen_in(k, digits(positions[1]))
+if seen then
+return { 0, seen, positions[1] }
+end
+keep_positions(index, fresh)
+local left_ms = redis.call('PTTL', all)
+if left_ms == -2 then
+redis.call('SET', all, '', 'PX', keep_ms)
+end
+local variant = KEYS[k + 2 + which]
+if redis.call('EXISTS', variant) == 0 then
+redis.call('SET', variant, '', 'PX', left_ms < 0 and keep_ms or math.max(left_ms, 1))
+end
+redis.call('SETBIT', all, digits(positions[1]), 1)
+redis.call('SETBIT', variant, digits(positions[1]), 1)
+return { 1, which, positions[1] }
+end)
+`,
+}
+
+export const exposureFind: Script = {
+  name: 'exposure_find',
+  sha1: 'ca88767910fc5ffdab106ef29f36740fab2f3c18',
+  keys: { min: 3, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: true,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+end
+end
+return answers
+end
+local COUNT_MAX = 9007199254740991
+local function count_of(value)
+if not value then
+return 0
+end
+local count = #value <= 16 and string.match(value, '^%d+$') and tonumber(value)
+if not count or count > COUNT_MAX then
+damaged()
+end
+return count
+end
+local function digits(count)
+return string.format('%.0f', count)
+end
+local OWN = 'own'
+local NONE = 'none'
+local function other_generation(index, generation)
+if generation == OWN then
+return nil
+end
+local current = redis.call('HGET', index, 'generation') or NONE
+return current ~= generation and { '~', current } or nil
+end
+local function position_of(index, generation, member)
+if generation == OWN then
+return tonumber(member)
+end
+local found = redis.call('HMGET', index, 'generation', member)
+local current = found[1] or NONE
+if current ~= generation then
+return nil, { '~', current }
+end
+return found[2] and count_of(found[2]) or nil
+end
+local function positions_of(index, generation, first, last, max)
+local positions, fresh = {}, {}
+if generation == OWN then
+for i = first, last do
+positions[#positions + 1] = tonumber(ARGV[i])
+end
+return positions, fresh
+end
+local found = redis.call('HMGET', index, 'generation', 'next', unpack(ARGV, first, last))
+local current = found[1] or NONE
+if current ~= generation or current == NONE then
+return nil, { '~', current }
+end
+if not found[2] then
+damaged()
+end
+local free, given = count_of(found[2]), {}
+for i = first, last do
+local member, known = ARGV[i], found[i - first + 3]
+local position = known and count_of(known) or given[member]
+if not position then
+position = free
+free = free + 1
+given[member] = position
+fresh[#fresh + 1] = member
+fresh[#fresh + 1] = digits(position)
+end
+if position >= max then
+return nil, 'full'
+end
+positions[#positions + 1] = position
+end
+if #fresh > 0 then
+fresh[#fresh + 1] = 'next'
+fresh[#fresh + 1] = digits(free)
+end
+return positions, fresh
+end
+local function keep_positions(index, fresh)
+if #fresh > 0 then
+redis.call('HSET', index, unpack(fresh))
+end
+end
+local function seen_in(k, position)
+local each_keys = #KEYS / tonumber(ARGV[1])
+local seen = redis.call('GETBIT', KEYS[k + 2], position) == 1 and 0 or nil
+for variant = each_keys - 2, 1, -1 do
+if redis.call('GETBIT', KEYS[k + 2 + variant], position) == 1 then
+seen = variant
+end
+end
+return seen
+end
+return each(#KEYS / tonumber(ARGV[1]), 2, function(k, a)
+local position, instead = position_of(KEYS[k + 1], ARGV[a + 1], ARGV[a + 2])
+if instead then
+return instead
+end
+return position and seen_in(k, digits(position)) or -1
+end)
+`,
+}
+
 export const keyTtl: Script = {
   name: 'key_ttl',
   sha1: '1b76f99700058bb29e040f1d084720555e9deaad',
@@ -5729,4 +5985,4 @@ return witnesses
 `,
 }
 
-export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, keyTtl, lockRelease, lockRenew, lockTake, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>
+export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, exposureExpose, exposureFind, keyTtl, lockRelease, lockRenew, lockTake, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>

@@ -9,6 +9,7 @@ import { type SequencedCommand, Sequencer } from '../../src/sequencer/index.js'
 import { emptyState } from '../machine/oracle.js'
 import { AcquaintedSequencer } from '../sequencer/support/acquainted.js'
 import { useActivity } from './support/activity-calls.js'
+import { useExposure } from './support/exposure-calls.js'
 import { script } from './support/scripts.js'
 import { StrictRunner, sitesOf } from './support/strict-runner.js'
 import { useStripe402 } from './support/stripe402-calls.js'
@@ -72,6 +73,7 @@ describe('every shipped script', () => {
     await useStripe402(runner)
     await useWindows(runner)
     await useActivity(runner)
+    await useExposure(runner)
     expect(await runner.denied()).toEqual([])
     const reached = new Set(await runner.reached())
     expect(shipped.flatMap(sitesOf).filter((site) => !reached.has(site))).toEqual([])

@@ -7,7 +7,7 @@ import { durationMs } from '../keys.js'
 import type { Primitives } from '../primitives.js'
 import { Bitmap, Bitmaps } from './bitmap.js'
 import { DAY_MS, type Day, dayMs, dayOf } from './day.js'
-import { DenseIndex, type Id, MappedIndex } from './dense-index.js'
+import { type DenseIndex, type Id, indexOf } from './dense-index.js'
 import { sawPosition } from './highest.js'
 import { type Progress, type RetentionRow, retentionOf } from './retention.js'
 
@@ -163,11 +163,4 @@ export class Activity<Member = Id> {
     const { populationMax } = this.index
     throw new HoldfastError('index_full', undefined, { populationMax, done })
   }
-}
-
-function indexOf<Member>(primitives: Primitives, operation: string, index: unknown): DenseIndex<Member> {
-  // Without one members are ids, as the default of the type says.
-  if (index === undefined) return new MappedIndex(primitives, operation) as unknown as DenseIndex<Member>
-  if (index instanceof DenseIndex) return index
-  throw invalid('index', 'a MappedIndex or an OwnIndex', show(index))
 }

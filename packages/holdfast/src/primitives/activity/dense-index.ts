@@ -148,6 +148,14 @@ export class OwnIndex extends DenseIndex<OwnPosition> {
   }
 }
 
+/** One that was given, or one of its own for whom none was. */
+export function indexOf<Member>(primitives: Primitives, operation: string, index: unknown): DenseIndex<Member> {
+  // Without one members are ids, as the default of the type says.
+  if (index === undefined) return new MappedIndex(primitives, operation) as unknown as DenseIndex<Member>
+  if (index instanceof DenseIndex) return index
+  throw invalid('index', 'a MappedIndex or an OwnIndex', show(index))
+}
+
 const otherGeneration = (answer: unknown): string | null =>
   Array.isArray(answer) && answer[0] instanceof Buffer && answer[0].toString('latin1') === '~'
     ? String(answer[1])
