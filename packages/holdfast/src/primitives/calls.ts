@@ -98,6 +98,10 @@ export async function callAlone(
 
 function failureOf(context: Context, scope: Scope, script: Script, [, reason]: [unknown, unknown]): HoldfastError {
   const why = String(reason)
+  if (why === 'LAYOUT') {
+    tell(context, scope.space.purpose, 'mismatch')
+    return mismatch(scope)
+  }
   if (!why.startsWith('WRONGTYPE') && !why.startsWith('DAMAGED')) return broken(script.name, why)
   tell(context, scope.space.purpose, 'damaged')
   return damaged(scope)
@@ -125,6 +129,12 @@ export function damaged({ facts }: Scope): HoldfastError {
     `${redisPattern}, ${operation}, ${keyHashPrefix}…: expected what this primitive writes, got something else`,
     { redisPattern, operation, keyHashPrefix },
   )
+}
+
+/** Under the key is what another layout of the same version has written. */
+function mismatch({ facts: { redisPattern, operation, keyHashPrefix } }: Scope): HoldfastError {
+  const message = `${redisPattern}, ${operation}, ${keyHashPrefix}…: expected what this layout writes, got what another one has written under its version`
+  return new HoldfastError('layout_mismatch', message, { redisPattern, operation, keyHashPrefix })
 }
 
 const broken = (script: string, why: string): HoldfastError =>

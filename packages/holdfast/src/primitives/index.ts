@@ -30,6 +30,15 @@ export type { Progress, RetentionRow, Returned } from './activity/retention.js'
 export type { Context } from './context.js'
 export { type Exposed, type ExposedTo, Exposure, type ExposureOptions } from './exposure/exposure.js'
 export type { KeyFacts } from './keys.js'
+export type { FieldType, PlacedField } from './packed/layout.js'
+export {
+  type Incremented,
+  type Overflow,
+  PackedCounters,
+  type PackedCountersOptions,
+} from './packed/packed-counters.js'
+export type { OlderLayout, PermissionsLayout } from './permissions/layout.js'
+export { Permissions, type PermissionsChange, type PermissionsOptions } from './permissions/permissions.js'
 export { Primitives, type PrimitivesOptions } from './primitives.js'
 export { type KeySample, KeySampler, type KeySamplerOptions } from './sampler.js'
 export { FixedWindow, type FixedWindowOptions, type WindowCall, type WindowCount } from './window/fixed-window.js'

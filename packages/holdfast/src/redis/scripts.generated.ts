@@ -1459,6 +1459,522 @@ return math.max(1, redis.call('PTTL', KEYS[1]))
 `,
 }
 
+export const packedGet: Script = {
+  name: 'packed_get',
+  sha1: '6609a0a690393ffe43b6d55e08fc86015d6fff40',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: true,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+end
+end
+return answers
+end
+local LAYOUT_BYTES = 5
+local function stored(key, layout, size)
+local value = redis.call('GET', key)
+if not value then
+return nil
+end
+if #value < LAYOUT_BYTES or string.sub(value, 1, 1) ~= 'L' then
+damaged()
+end
+if string.sub(value, 2, LAYOUT_BYTES) ~= layout then
+error({ err = 'LAYOUT' })
+end
+if #value ~= LAYOUT_BYTES + size then
+damaged()
+end
+return string.sub(value, LAYOUT_BYTES + 1)
+end
+local COUNT_MAX = 9007199254740991
+local function count_of(value)
+if not value then
+return 0
+end
+local count = #value <= 16 and string.match(value, '^%d+$') and tonumber(value)
+if not count or count > COUNT_MAX then
+damaged()
+end
+return count
+end
+local function digits(count)
+return string.format('%.0f', count)
+end
+local function packed(key, a)
+return stored(key, ARGV[a + 1], tonumber(ARGV[a + 2]))
+end
+local function begin(key, a, keep_ms)
+local zeros = 'L' .. ARGV[a + 1] .. string.rep('\\0', tonumber(ARGV[a + 2]))
+if keep_ms == '' then
+redis.call('SET', key, zeros)
+else
+redis.call('SET', key, zeros, 'PX', keep_ms)
+end
+end
+local function append(list, ...)
+for _, one in ipairs({ ... }) do
+list[#list + 1] = one
+end
+end
+local function in_digits(numbers)
+local texts = {}
+for i, number in ipairs(numbers) do
+texts[i] = digits(number)
+end
+return table.concat(texts, ' ')
+end
+return each(1, 3, function(k, a)
+packed(KEYS[k + 1], a)
+local reads = {}
+for kind, first in string.gmatch(ARGV[a + 3], '(%S+) (%S+)') do
+append(reads, 'GET', kind, first)
+end
+return in_digits(redis.call('BITFIELD_RO', KEYS[k + 1], unpack(reads)))
+end)
+`,
+}
+
+export const packedIncrement: Script = {
+  name: 'packed_increment',
+  sha1: '9640a78779c51762547fc1d9d006019a255ade64',
+  keys: { min: 1, variable: true },
+  resend: 'never',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+end
+end
+return answers
+end
+local LAYOUT_BYTES = 5
+local function stored(key, layout, size)
+local value = redis.call('GET', key)
+if not value then
+return nil
+end
+if #value < LAYOUT_BYTES or string.sub(value, 1, 1) ~= 'L' then
+damaged()
+end
+if string.sub(value, 2, LAYOUT_BYTES) ~= layout then
+error({ err = 'LAYOUT' })
+end
+if #value ~= LAYOUT_BYTES + size then
+damaged()
+end
+return string.sub(value, LAYOUT_BYTES + 1)
+end
+local COUNT_MAX = 9007199254740991
+local function count_of(value)
+if not value then
+return 0
+end
+local count = #value <= 16 and string.match(value, '^%d+$') and tonumber(value)
+if not count or count > COUNT_MAX then
+damaged()
+end
+return count
+end
+local function digits(count)
+return string.format('%.0f', count)
+end
+local function packed(key, a)
+return stored(key, ARGV[a + 1], tonumber(ARGV[a + 2]))
+end
+local function begin(key, a, keep_ms)
+local zeros = 'L' .. ARGV[a + 1] .. string.rep('\\0', tonumber(ARGV[a + 2]))
+if keep_ms == '' then
+redis.call('SET', key, zeros)
+else
+redis.call('SET', key, zeros, 'PX', keep_ms)
+end
+end
+local function append(list, ...)
+for _, one in ipairs({ ... }) do
+list[#list + 1] = one
+end
+end
+local function in_digits(numbers)
+local texts = {}
+for i, number in ipairs(numbers) do
+texts[i] = digits(number)
+end
+return table.concat(texts, ' ')
+end
+local function leaves(kind, number, by)
+local width = tonumber(string.sub(kind, 2))
+local min, max = 0, 2 ^ width - 1
+if string.sub(kind, 1, 1) == 'i' then
+min, max = -2 ^ (width - 1), 2 ^ (width - 1) - 1
+end
+return by > max - number or by < min - number
+end
+return each(1, 5, function(k, a)
+local key, overflow = KEYS[k + 1], ARGV[a + 4]
+local is_new = not packed(key, a)
+local fields, reads = {}, {}
+for kind, first, by in string.gmatch(ARGV[a + 5], '(%S+) (%S+) (%S+)') do
+fields[#fields + 1] = { kind = kind, first = first, by = by }
+append(reads, 'GET', kind, first)
+end
+local numbers = redis.call('BITFIELD', key, unpack(reads))
+local left, writes, written = {}, {}, {}
+for i, field in ipairs(fields) do
+local leaving = leaves(field.kind, numbers[i], tonumber(field.by))
+left[i] = leaving and 1 or 0
+if leaving and overflow == 'FAIL_ALL' then
+writes = nil
+elseif writes and not (leaving and overflow == 'FAIL_FIELD') then
+append(writes, 'OVERFLOW', overflow == 'SAT' and 'SAT' or 'WRAP', 'INCRBY', field.kind, field.first, field.by)
+written[#written + 1] = i
+end
+end
+if not writes or #writes == 0 then
+return { in_digits(numbers), left }
+end
+if is_new then
+begin(key, a, ARGV[a + 3])
+end
+for i, number in ipairs(redis.call('BITFIELD', key, unpack(writes))) do
+numbers[written[i]] = number
+end
+return { in_digits(numbers), left }
+end)
+`,
+}
+
+export const packedReset: Script = {
+  name: 'packed_reset',
+  sha1: '1389d7b207e3d877f8727f91a105f7b4f263fb69',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+end
+end
+return answers
+end
+return each(1, 0, function(k)
+return redis.call('UNLINK', KEYS[k + 1])
+end)
+`,
+}
+
+export const packedSet: Script = {
+  name: 'packed_set',
+  sha1: 'ad60af772e7a5e342d0054df6990fc62a752df40',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+end
+end
+return answers
+end
+local LAYOUT_BYTES = 5
+local function stored(key, layout, size)
+local value = redis.call('GET', key)
+if not value then
+return nil
+end
+if #value < LAYOUT_BYTES or string.sub(value, 1, 1) ~= 'L' then
+damaged()
+end
+if string.sub(value, 2, LAYOUT_BYTES) ~= layout then
+error({ err = 'LAYOUT' })
+end
+if #value ~= LAYOUT_BYTES + size then
+damaged()
+end
+return string.sub(value, LAYOUT_BYTES + 1)
+end
+local COUNT_MAX = 9007199254740991
+local function count_of(value)
+if not value then
+return 0
+end
+local count = #value <= 16 and string.match(value, '^%d+$') and tonumber(value)
+if not count or count > COUNT_MAX then
+damaged()
+end
+return count
+end
+local function digits(count)
+return string.format('%.0f', count)
+end
+local function packed(key, a)
+return stored(key, ARGV[a + 1], tonumber(ARGV[a + 2]))
+end
+local function begin(key, a, keep_ms)
+local zeros = 'L' .. ARGV[a + 1] .. string.rep('\\0', tonumber(ARGV[a + 2]))
+if keep_ms == '' then
+redis.call('SET', key, zeros)
+else
+redis.call('SET', key, zeros, 'PX', keep_ms)
+end
+end
+local function append(list, ...)
+for _, one in ipairs({ ... }) do
+list[#list + 1] = one
+end
+end
+local function in_digits(numbers)
+local texts = {}
+for i, number in ipairs(numbers) do
+texts[i] = digits(number)
+end
+return table.concat(texts, ' ')
+end
+return each(1, 4, function(k, a)
+local key = KEYS[k + 1]
+local is_new = not packed(key, a)
+local writes = {}
+for kind, first, number in string.gmatch(ARGV[a + 4], '(%S+) (%S+) (%S+)') do
+append(writes, 'SET', kind, first, number)
+end
+if is_new then
+begin(key, a, ARGV[a + 3])
+end
+redis.call('BITFIELD', key, unpack(writes))
+return is_new and 1 or 0
+end)
+`,
+}
+
+export const permissionsChange: Script = {
+  name: 'permissions_change',
+  sha1: 'fe874b03e4f73682c7eb1340908915a6c8742f86',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+end
+end
+return answers
+end
+local LAYOUT_BYTES = 5
+local function stored(key, layout, size)
+local value = redis.call('GET', key)
+if not value then
+return nil
+end
+if #value < LAYOUT_BYTES or string.sub(value, 1, 1) ~= 'L' then
+damaged()
+end
+if string.sub(value, 2, LAYOUT_BYTES) ~= layout then
+error({ err = 'LAYOUT' })
+end
+if #value ~= LAYOUT_BYTES + size then
+damaged()
+end
+return string.sub(value, LAYOUT_BYTES + 1)
+end
+local function moved(bits, moves, size)
+local bytes = {}
+for i = 1, size do
+bytes[i] = 0
+end
+for i = 1, #moves, 2 do
+local from, to = string.byte(moves, i, i + 1)
+if bit.band(string.byte(bits, math.floor(from / 8) + 1), bit.rshift(128, from % 8)) ~= 0 then
+local at = math.floor(to / 8) + 1
+bytes[at] = bit.bor(bytes[at], bit.rshift(128, to % 8))
+end
+end
+return string.char(unpack(bytes))
+end
+local function flags_of(k, a, has_older)
+local size = tonumber(ARGV[a + 2])
+local bits = stored(KEYS[k + 1], ARGV[a + 1], size)
+if bits or not has_older then
+return bits, false
+end
+local older = stored(KEYS[k + 2], ARGV[a + 3], tonumber(ARGV[a + 4]))
+return older and moved(older, ARGV[a + 5], size), older ~= nil
+end
+local function changed(bits, grant, revoke)
+local bytes = {}
+for i = 1, #bits do
+local kept = bit.band(string.byte(bits, i), bit.bnot(string.byte(revoke, i)))
+bytes[i] = bit.bor(kept, string.byte(grant, i))
+end
+return string.char(unpack(bytes))
+end
+local keys_each = #KEYS / tonumber(ARGV[1])
+return each(keys_each, 7, function(k, a)
+local found, is_older = flags_of(k, a, keys_each == 2)
+local before = found or string.rep('\\0', tonumber(ARGV[a + 2]))
+local after = changed(before, ARGV[a + 6], ARGV[a + 7])
+if after ~= before or is_older then
+redis.call('SET', KEYS[k + 1], 'L' .. ARGV[a + 1] .. after)
+end
+if is_older then
+redis.call('UNLINK', KEYS[k + 2])
+end
+return { before, after, is_older and 1 or 0 }
+end)
+`,
+}
+
+export const permissionsForget: Script = {
+  name: 'permissions_forget',
+  sha1: 'c3c05258145e6b412715ec4bba678069116036de',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+end
+end
+return answers
+end
+local keys_each = #KEYS / tonumber(ARGV[1])
+return each(keys_each, 0, function(k)
+return redis.call('UNLINK', unpack(KEYS, k + 1, k + keys_each))
+end)
+`,
+}
+
+export const permissionsRead: Script = {
+  name: 'permissions_read',
+  sha1: '5236d02fe13f770be71e98147d5f37211dd5acea',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: true,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+end
+end
+return answers
+end
+local LAYOUT_BYTES = 5
+local function stored(key, layout, size)
+local value = redis.call('GET', key)
+if not value then
+return nil
+end
+if #value < LAYOUT_BYTES or string.sub(value, 1, 1) ~= 'L' then
+damaged()
+end
+if string.sub(value, 2, LAYOUT_BYTES) ~= layout then
+error({ err = 'LAYOUT' })
+end
+if #value ~= LAYOUT_BYTES + size then
+damaged()
+end
+return string.sub(value, LAYOUT_BYTES + 1)
+end
+local function moved(bits, moves, size)
+local bytes = {}
+for i = 1, size do
+bytes[i] = 0
+end
+for i = 1, #moves, 2 do
+local from, to = string.byte(moves, i, i + 1)
+if bit.band(string.byte(bits, math.floor(from / 8) + 1), bit.rshift(128, from % 8)) ~= 0 then
+local at = math.floor(to / 8) + 1
+bytes[at] = bit.bor(bytes[at], bit.rshift(128, to % 8))
+end
+end
+return string.char(unpack(bytes))
+end
+local function flags_of(k, a, has_older)
+local size = tonumber(ARGV[a + 2])
+local bits = stored(KEYS[k + 1], ARGV[a + 1], size)
+if bits or not has_older then
+return bits, false
+end
+local older = stored(KEYS[k + 2], ARGV[a + 3], tonumber(ARGV[a + 4]))
+return older and moved(older, ARGV[a + 5], size), older ~= nil
+end
+local keys_each = #KEYS / tonumber(ARGV[1])
+return each(keys_each, 5, function(k, a)
+return flags_of(k, a, keys_each == 2) or ''
+end)
+`,
+}
+
 export const stripe402Change: Script = {
   name: 'stripe402_change',
   sha1: '61ccc0a321e3cd9c3901dacebcd0576560c486ec',
@@ -5985,4 +6501,4 @@ return witnesses
 `,
 }
 
-export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, exposureExpose, exposureFind, keyTtl, lockRelease, lockRenew, lockTake, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>
+export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, exposureExpose, exposureFind, keyTtl, lockRelease, lockRenew, lockTake, packedGet, packedIncrement, packedReset, packedSet, permissionsChange, permissionsForget, permissionsRead, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>

@@ -10,6 +10,7 @@ import { emptyState } from '../machine/oracle.js'
 import { AcquaintedSequencer } from '../sequencer/support/acquainted.js'
 import { useActivity } from './support/activity-calls.js'
 import { useExposure } from './support/exposure-calls.js'
+import { usePacked, usePermissions } from './support/layout-calls.js'
 import { script } from './support/scripts.js'
 import { StrictRunner, sitesOf } from './support/strict-runner.js'
 import { useStripe402 } from './support/stripe402-calls.js'
@@ -74,6 +75,8 @@ describe('every shipped script', () => {
     await useWindows(runner)
     await useActivity(runner)
     await useExposure(runner)
+    await usePermissions(runner)
+    await usePacked(runner)
     expect(await runner.denied()).toEqual([])
     const reached = new Set(await runner.reached())
     expect(shipped.flatMap(sitesOf).filter((site) => !reached.has(site))).toEqual([])
