@@ -25,13 +25,13 @@ describe.each(TOPOLOGIES)('cohorts on %s', (_, open) => {
   })
   afterAll(() => on.close())
 
-  function over(operation: string) {
-    const index = new MappedIndex(on.primitives, operation)
+  function over(operation: string, primitives = on.primitives) {
+    const index = new MappedIndex(primitives, operation)
     return {
       index,
-      opened: new Activity(on.primitives, operation, { index }),
-      bought: new Activity(on.primitives, `${operation}-bought`, { index }),
-      cohorts: new Cohorts(on.primitives, operation, { index, keepMs: 60_000 }),
+      opened: new Activity(primitives, operation, { index }),
+      bought: new Activity(primitives, `${operation}-bought`, { index }),
+      cohorts: new Cohorts(primitives, operation, { index, keepMs: 60_000 }),
     }
   }
   const own = (operation: string, primitives = on.primitives) => {
@@ -57,6 +57,9 @@ describe.each(TOPOLOGIES)('cohorts on %s', (_, open) => {
     expect(still).toMatchObject({ count: 1 })
     expect(await cohorts.named('looking').has('bert')).toBe(true)
     expect(await cohorts.named('looking').count()).toBe(1)
+    // A cohort can grow: it is read until what takes its place is whole.
+    const more = [cohorts.named('looking'), opened.on(first)]
+    expect(await cohorts.combine('looking', 'or', more)).toMatchObject({ count: 3 })
   })
 
   it('script return type: NOT marks those of the index and nobody beyond', async () => {
@@ -144,16 +147,21 @@ describe.each(TOPOLOGIES)('cohorts on %s', (_, open) => {
     expect(await on.redis.pttl(left[0] as string)).toBeGreaterThan(0)
   })
 
-  it('wrong state: begins again when what was made so far, or the index, is lost', async () => {
+  /** Primitives to which something happens before the fourth call of a script. */
+  function disturbed(name: string, disturb: (keys: readonly string[]) => Promise<unknown>): Primitives {
     let calls = 0
     const { context } = on.primitives
     const runner: ScriptRunner = {
       async run(script, keys, args) {
-        if (script.name === 'activity_combine' && calls++ === 3) await on.redis.del(keys[2] as string)
+        if (script.name === name && calls++ === 3) await disturb(keys)
         return context.runner.run(script, keys, args)
       },
     }
-    const forgetful = { context: { ...context, runner } } as Primitives
+    return { context: { ...context, runner } } as Primitives
+  }
+
+  it('wrong state: begins again when what was made so far is lost', async () => {
+    const forgetful = disturbed('activity_combine', ([, , made = '']) => on.redis.del(made))
     const { opened, cohorts } = own(on.operation(), forgetful)
     for (const day of [first, second, third]) await opened.markManyActive(at(7, FAR), { day })
     const three = [opened.on(first), opened.on(second), opened.on(third)]
@@ -162,14 +170,27 @@ describe.each(TOPOLOGIES)('cohorts on %s', (_, open) => {
     expect(await cohorts.combine('any', 'or', three, { onProgress })).toMatchObject({ outcome: 'made', count: 2 })
     expect(seen.slice(3, 6)).toEqual(seen.slice(0, 3))
     expect(await cohorts.named('any').count()).toBe(2)
-
-    const mapped = over(on.operation())
-    await mapped.opened.markManyActive(['anna', 'bert'], { day: first })
-    await on.redis.del(mapped.index.scope.base)
-    await mapped.opened.markManyActive(['carl'], { day: second })
-    const both = [mapped.opened.on(first), mapped.opened.on(second)]
-    expect(await mapped.cohorts.combine('any', 'or', both)).toMatchObject({ count: 1 })
   })
+
+  it.each(['activity_combine', 'activity_read'])(
+    'wrong state: of an index that is lost while %s reads it nothing counts',
+    async (name) => {
+      const losing = disturbed(name, ([index = '']) => on.redis.del(index))
+      const { index, opened, cohorts } = over(on.operation(), losing)
+      await opened.markManyActive(['anna', 'bert'], { day: first })
+      // As if as many had come in between.
+      await on.redis.hset(index.scope.base, 'next', FAR)
+      for (const day of [first, second, third]) await opened.markManyActive(['anna', 'carl'], { day })
+      if (name === 'activity_combine') {
+        const three = [opened.on(first), opened.on(second), opened.on(third)]
+        expect(await cohorts.combine('any', 'or', three)).toMatchObject({ outcome: 'made', count: 0 })
+      } else {
+        const table = await opened.retention({ from: first, days: 3 })
+        expect(table.map(({ size }) => size)).toEqual([0, 0, 0])
+      }
+      expect(await opened.countActive({ day: first })).toBe(0)
+    },
+  )
 
   it('wrong type: something else under a key is told, and nothing is made', async () => {
     const operation = on.operation()

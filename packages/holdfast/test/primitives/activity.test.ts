@@ -1,6 +1,14 @@
 import fc from 'fast-check'
-import { Activity, estimateMemory, MappedIndex, OwnIndex, Primitives } from 'holdfast/primitives'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import {
+  Activity,
+  estimateMemory,
+  type Id,
+  MappedIndex,
+  OwnIndex,
+  type OwnPosition,
+  Primitives,
+} from 'holdfast/primitives'
+import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from 'vitest'
 import { whileAway } from './support/away.js'
 import { losingReplies } from './support/lost-replies.js'
 import { type On, onSingle, SECRET, TOPOLOGIES } from './support/topologies.js'
@@ -341,7 +349,7 @@ describe('activity', () => {
   it('estimates what members take', async () => {
     const on = await onSingle()
     const opened = new Activity(on.primitives, 'opened')
-    const all = ids(20_000)
+    const all = ids(10_000)
     await opened.markManyActive(all, { day })
     const estimate = estimateMemory(all.length)
     const { memoryBytes = 0 } = (await (opened.index as MappedIndex).inspect()) ?? {}
@@ -349,6 +357,13 @@ describe('activity', () => {
     expect(memoryBytes / estimate.indexBytes).toBeLessThan(1.4)
     expect(estimate.bitmapBytes).toBe((await opened.on(day).inspect())?.bytes)
     await on.close()
+  })
+
+  it('types know whose members an index has', () => {
+    const mapped = (primitives: Primitives) => new Activity(primitives, 'opened')
+    expectTypeOf(mapped).returns.toEqualTypeOf<Activity<Id>>()
+    const own = (primitives: Primitives, index: OwnIndex) => new Activity(primitives, 'opened', { index })
+    expectTypeOf(own).returns.toEqualTypeOf<Activity<OwnPosition>>()
   })
 
   it('today is the day of the clock, in UTC', async () => {

@@ -1,5 +1,5 @@
 import { HoldfastError } from '../../errors/index.js'
-import { integer, invalid, options as optionsOf, show, signal as signalOf } from '../../input/index.js'
+import { given, integer, invalid, options as optionsOf, show, signal as signalOf } from '../../input/index.js'
 import { activityMark, activityMarkMany } from '../../redis/scripts.generated.js'
 import { Calls, callAlone } from '../calls.js'
 import { type Context, tell } from '../context.js'
@@ -48,7 +48,8 @@ export interface RetentionOptions {
 const KEEP_MS = 90 * DAY_MS
 /** As many as a call takes. */
 const MANY = 256
-const MANY_MAX = 100_000
+/** Hashing so many ids keeps this process busy for some 30 ms. */
+const MANY_MAX = 10_000
 const RETENTION_DAYS_MAX = 31
 
 /** Who was active on which day, one bit for each: 10 million in 1.25 MB a day. */
@@ -88,7 +89,7 @@ export class Activity<Member = Id> {
   }
 
   /**
-   * Up to 100,000, in calls of 256 of which each is done as a whole. What fails halfway has marked those before it (`index_full` tells in
+   * Up to 10,000, in calls of 256 of which each is done as a whole. What fails halfway has marked those before it (`index_full` tells in
    * `done` how many); to do all of it again is harmless.
    */
   async markManyActive(members: readonly Member[], of: OfDay = {}): Promise<MarkedMany> {
@@ -138,6 +139,7 @@ export class Activity<Member = Id> {
    */
   async retention(options: RetentionOptions): Promise<RetentionRow[]> {
     const { from, days, signal, onProgress } = optionsOf('options', options)
+    given('from', from, 'a day')
     const firstMs = dayMs('from', from, this.#context.now)
     const count = integer('days', days, 2, RETENTION_DAYS_MAX)
     if (onProgress !== undefined && typeof onProgress !== 'function') {
