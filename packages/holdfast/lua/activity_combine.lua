@@ -11,7 +11,7 @@
 -- @keys 7+
 -- @batch 32
 -- @resend safe
--- @include primitives/alone
+-- @include primitives/each
 -- @include activity/index
 
 -- What is made half goes by itself when whoever makes it has died.
@@ -42,69 +42,67 @@ local function fill(key, population, from, to)
   end
 end
 
-return alone(function()
-  local index, result, made, work, full = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-  local count, how, from = tonumber(ARGV[1]), ARGV[3], tonumber(ARGV[4])
-  local total, population, keep_ms = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
-  local instead = other_generation(index, ARGV[2])
-  if instead then
-    return instead
+local index, result, made, work, full = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local count, how, from = tonumber(ARGV[1]), ARGV[3], tonumber(ARGV[4])
+local total, population, keep_ms = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
+local instead = other_generation(index, ARGV[2])
+if instead then
+  return instead
+end
+redis.call('STRLEN', result)
+local longest, operands = 0, {}
+for i = 1, count do
+  operands[i] = KEYS[5 + i]
+  longest = math.max(longest, redis.call('STRLEN', operands[i]))
+  if string.sub(ARGV[10], i, i) == '1' and redis.call('EXISTS', operands[i]) == 0 then
+    return { 'missing', i }
   end
-  redis.call('STRLEN', result)
-  local longest, operands = 0, {}
+end
+if from > 0 and redis.call('EXISTS', made) == 0 then
+  return 'lost'
+end
+if how == 'NOT' and population < 0 then
+  population = count_of(redis.call('HGET', index, 'next'))
+end
+if total < 0 then
+  total = how == 'NOT' and math.ceil(population / 8) or longest
+end
+
+local is_whole = from == 0 and (total == 0 or math.max(total, longest) * (count + 1) <= tonumber(ARGV[5]))
+local size = is_whole and total or math.max(math.floor(tonumber(ARGV[6]) / (count + 1)), 1)
+local to = math.min(from + size, total) - 1
+if not is_whole then
   for i = 1, count do
-    operands[i] = KEYS[5 + i]
-    longest = math.max(longest, redis.call('STRLEN', operands[i]))
-    if string.sub(ARGV[10], i, i) == '1' and redis.call('EXISTS', operands[i]) == 0 then
-      return { 'missing', i }
-    end
+    redis.call('SET', KEYS[5 + count + i], redis.call('GETRANGE', operands[i], from, to), 'PX', UNFINISHED_MS)
+    operands[i] = KEYS[5 + count + i]
   end
-  if from > 0 and redis.call('EXISTS', made) == 0 then
-    return 'lost'
-  end
-  if how == 'NOT' and population < 0 then
-    population = count_of(redis.call('HGET', index, 'next'))
-  end
-  if total < 0 then
-    total = how == 'NOT' and math.ceil(population / 8) or longest
-  end
+end
+if how == 'NOT' then
+  fill(full, population, from, to)
+  table.insert(operands, 1, full)
+  how = 'ANDNOT'
+end
 
-  local is_whole = from == 0 and (total == 0 or math.max(total, longest) * (count + 1) <= tonumber(ARGV[5]))
-  local size = is_whole and total or math.max(math.floor(tonumber(ARGV[6]) / (count + 1)), 1)
-  local to = math.min(from + size, total) - 1
-  if not is_whole then
-    for i = 1, count do
-      redis.call('SET', KEYS[5 + count + i], redis.call('GETRANGE', operands[i], from, to), 'PX', UNFINISHED_MS)
-      operands[i] = KEYS[5 + count + i]
-    end
+combine(how, operands, is_whole and made or work)
+local marked = redis.call('BITCOUNT', is_whole and made or work)
+if not is_whole then
+  local bytes = redis.call('GET', work) or ''
+  if from == 0 then
+    redis.call('SET', made, bytes, 'PX', UNFINISHED_MS)
+  else
+    redis.call('SETRANGE', made, from, bytes)
+    redis.call('PEXPIRE', made, UNFINISHED_MS)
   end
-  if how == 'NOT' then
-    fill(full, population, from, to)
-    table.insert(operands, 1, full)
-    how = 'ANDNOT'
-  end
-
-  combine(how, operands, is_whole and made or work)
-  local marked = redis.call('BITCOUNT', is_whole and made or work)
-  if not is_whole then
-    local bytes = redis.call('GET', work) or ''
-    if from == 0 then
-      redis.call('SET', made, bytes, 'PX', UNFINISHED_MS)
-    else
-      redis.call('SETRANGE', made, from, bytes)
-      redis.call('PEXPIRE', made, UNFINISHED_MS)
-    end
-    redis.call('UNLINK', work, unpack(KEYS, 6 + count))
-  end
-  redis.call('UNLINK', full)
-  if to + 1 < total then
-    return { marked, to + 1, total, population }
-  end
-  -- Of bitmaps that are all empty nothing comes: but it was made.
-  if redis.call('EXISTS', made) == 0 then
-    redis.call('SET', made, '', 'PX', keep_ms)
-  end
-  redis.call('PEXPIRE', made, keep_ms)
-  redis.call('RENAME', made, result)
-  return { marked, total, total, population }
-end)
+  redis.call('UNLINK', work, unpack(KEYS, 6 + count))
+end
+redis.call('UNLINK', full)
+if to + 1 < total then
+  return { marked, to + 1, total, population }
+end
+-- Of bitmaps that are all empty nothing comes: but it was made.
+if redis.call('EXISTS', made) == 0 then
+  redis.call('SET', made, '', 'PX', keep_ms)
+end
+redis.call('PEXPIRE', made, keep_ms)
+redis.call('RENAME', made, result)
+return { marked, total, total, population }

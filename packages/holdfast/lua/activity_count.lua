@@ -6,16 +6,14 @@
 -- @keys 2
 -- @resend safe
 -- @readonly
--- @include primitives/alone
+-- @include primitives/each
 -- @include activity/index
 
-return alone(function()
-  local instead = other_generation(KEYS[1], ARGV[1])
-  if instead then
-    return instead
-  end
-  if redis.call('EXISTS', KEYS[2]) == 0 then
-    return { -1, 0 }
-  end
-  return { redis.call('BITCOUNT', KEYS[2], ARGV[2], ARGV[3]), redis.call('STRLEN', KEYS[2]) }
-end)
+local instead = other_generation(KEYS[1], ARGV[1])
+if instead then
+  return instead
+end
+if redis.call('EXISTS', KEYS[2]) == 0 then
+  return { -1, 0 }
+end
+return { redis.call('BITCOUNT', KEYS[2], ARGV[2], ARGV[3]), redis.call('STRLEN', KEYS[2]) }

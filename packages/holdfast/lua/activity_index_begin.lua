@@ -5,16 +5,14 @@
 -- Returns the generation that it has
 -- @keys 1
 -- @resend never
--- @include primitives/alone
+-- @include primitives/each
 
-return alone(function()
-  local current = redis.call('HGET', KEYS[1], 'generation')
-  if current then
-    return current
-  end
-  if redis.call('EXISTS', KEYS[1]) == 1 then
-    damaged()
-  end
-  redis.call('HSET', KEYS[1], 'generation', ARGV[1], 'next', '0')
-  return ARGV[1]
-end)
+local current = redis.call('HGET', KEYS[1], 'generation')
+if current then
+  return current
+end
+if redis.call('EXISTS', KEYS[1]) == 1 then
+  damaged()
+end
+redis.call('HSET', KEYS[1], 'generation', ARGV[1], 'next', '0')
+return ARGV[1]

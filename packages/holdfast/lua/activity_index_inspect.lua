@@ -6,16 +6,14 @@
 -- @keys 1
 -- @resend safe
 -- @readonly
--- @include primitives/alone
+-- @include primitives/each
 -- @include primitives/count
 
-return alone(function()
-  local found = redis.call('HMGET', KEYS[1], 'generation', 'next')
-  if redis.call('EXISTS', KEYS[1]) == 0 then
-    return {}
-  end
-  if not found[1] or not found[2] then
-    damaged()
-  end
-  return { found[1], count_of(found[2]), redis.call('MEMORY', 'USAGE', KEYS[1]) }
-end)
+local found = redis.call('HMGET', KEYS[1], 'generation', 'next')
+if redis.call('EXISTS', KEYS[1]) == 0 then
+  return {}
+end
+if not found[1] or not found[2] then
+  damaged()
+end
+return { found[1], count_of(found[2]), redis.call('MEMORY', 'USAGE', KEYS[1]) }

@@ -7,21 +7,19 @@
 -- @keys 2
 -- @resend safe
 -- @readonly
--- @include primitives/alone
+-- @include primitives/each
 -- @include activity/index
 
-return alone(function()
-  local instead = other_generation(KEYS[1], ARGV[1])
-  if instead then
-    return instead
-  end
-  local bitmap = KEYS[2]
-  if redis.call('EXISTS', bitmap) == 0 then
-    return {}
-  end
-  local bytes = redis.call('STRLEN', bitmap)
-  -- With nothing in it there is nothing to search, and Redis says -1.
-  local clear = bytes == 0 and 0 or redis.call('BITPOS', bitmap, 0)
-  local memory = redis.call('MEMORY', 'USAGE', bitmap)
-  return { redis.call('BITPOS', bitmap, 1), clear, bytes, memory, redis.call('PTTL', bitmap) }
-end)
+local instead = other_generation(KEYS[1], ARGV[1])
+if instead then
+  return instead
+end
+local bitmap = KEYS[2]
+if redis.call('EXISTS', bitmap) == 0 then
+  return {}
+end
+local bytes = redis.call('STRLEN', bitmap)
+-- With nothing in it there is nothing to search, and Redis says -1.
+local clear = bytes == 0 and 0 or redis.call('BITPOS', bitmap, 0)
+local memory = redis.call('MEMORY', 'USAGE', bitmap)
+return { redis.call('BITPOS', bitmap, 1), clear, bytes, memory, redis.call('PTTL', bitmap) }

@@ -9,16 +9,14 @@
 -- @resend safe
 -- @include activity/mark
 
-return alone(function()
-  local last = 4 + tonumber(ARGV[1])
-  local before, more = mark(KEYS[1], KEYS[2], ARGV[2], 5, last, tonumber(ARGV[3]), ARGV[4])
-  if not before then
-    return more
-  end
-  local marked, highest = 0, 0
-  for i = 1, #before do
-    marked = marked + 1 - before[i]
-    highest = math.max(highest, more[i])
-  end
-  return { marked, highest }
-end)
+local last = 4 + tonumber(ARGV[1])
+local before, more = mark(KEYS[1], KEYS[2], ARGV[2], 5, last, tonumber(ARGV[3]), ARGV[4])
+if not before then
+  return more
+end
+local marked, highest = 0, 0
+for i = 1, #before do
+  marked = marked + 1 - before[i]
+  highest = math.max(highest, more[i])
+end
+return { marked, highest }

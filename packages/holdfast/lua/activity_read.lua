@@ -7,18 +7,16 @@
 -- @batch 31
 -- @resend safe
 -- @readonly
--- @include primitives/alone
+-- @include primitives/each
 -- @include activity/index
 
-return alone(function()
-  local instead = other_generation(KEYS[1], ARGV[2])
-  if instead then
-    return instead
-  end
-  local answer = { 0 }
-  for i = 2, #KEYS do
-    answer[1] = math.max(answer[1], redis.call('STRLEN', KEYS[i]))
-    answer[i] = redis.call('GETRANGE', KEYS[i], ARGV[3], ARGV[4])
-  end
-  return answer
-end)
+local instead = other_generation(KEYS[1], ARGV[2])
+if instead then
+  return instead
+end
+local answer = { 0 }
+for i = 2, #KEYS do
+  answer[1] = math.max(answer[1], redis.call('STRLEN', KEYS[i]))
+  answer[i] = redis.call('GETRANGE', KEYS[i], ARGV[3], ARGV[4])
+end
+return answer

@@ -1,5 +1,5 @@
 -- Marks members of an index in a bitmap, which gets its end with its first write.
--- @include primitives/alone
+-- @include primitives/each
 -- @include activity/index
 
 -- Answers as a list: for each member 1 if it was marked before, else 0; and their positions. Or what there is to say instead.

@@ -73,39 +73,38 @@ export class Calls {
 
   #answer({ scope, resolve, reject }: Waiting, answer: unknown): void {
     if (!isFailure(answer)) return resolve(answer)
-    reject(failureOf(this.#context, scope, this.#script, answer))
+    const why = String(answer[1])
+    if (why === 'LAYOUT') {
+      tell(this.#context, this.#purpose, 'mismatch')
+      return reject(mismatch(scope))
+    }
+    if (!isDamage(why)) return reject(broken(this.#script.name, why))
+    tell(this.#context, this.#purpose, 'damaged')
+    reject(damaged(scope))
   }
 }
 
-/** One call by itself, where calls differ in shape or are too much work to go together: its script answers by `primitives/alone.lua`. */
-export async function callAlone(
+/** One call by itself, of a script that does not take several: with as many keys and arguments as it likes. */
+export async function callOnce(
   context: Context,
   scope: Scope,
   script: Script,
   keys: readonly string[],
   args: readonly ScriptArg[],
 ): Promise<unknown> {
-  let answer: unknown
+  const { purpose } = scope.space
   try {
-    answer = await context.runner.run(script, keys, args)
+    return await context.runner.run(script, keys, args)
   } catch (error) {
-    tell(context, scope.space.purpose, 'unavailable')
-    throw error instanceof ScriptError ? broken(script.name, error.message) : error
+    const why = error instanceof ScriptError ? error.message.slice(`script ${script.name}: `.length) : null
+    const isDamaged = why !== null && isDamage(why)
+    tell(context, purpose, isDamaged ? 'damaged' : 'unavailable')
+    throw why === null ? error : isDamaged ? damaged(scope) : broken(script.name, why)
   }
-  if (isFailure(answer)) throw failureOf(context, scope, script, answer)
-  return answer
 }
 
-function failureOf(context: Context, scope: Scope, script: Script, [, reason]: [unknown, unknown]): HoldfastError {
-  const why = String(reason)
-  if (why === 'LAYOUT') {
-    tell(context, scope.space.purpose, 'mismatch')
-    return mismatch(scope)
-  }
-  if (!why.startsWith('WRONGTYPE') && !why.startsWith('DAMAGED')) return broken(script.name, why)
-  tell(context, scope.space.purpose, 'damaged')
-  return damaged(scope)
-}
+/** Errors of Redis begin with a word that says what they are, and so does `damaged()` of `primitives/each.lua`. */
+const isDamage = (why: string): boolean => why.startsWith('WRONGTYPE') || why.startsWith('DAMAGED')
 
 /** As `primitives/each.lua` tells of one that failed. */
 const isFailure = (answer: unknown): answer is [unknown, unknown] =>

@@ -3,7 +3,7 @@ import type { Script } from './script.js'
 
 export const activityCombine: Script = {
   name: 'activity_combine',
-  sha1: '964b5bad1041a678c0b7b6dbb6e0c228c2a9a5fa',
+  sha1: '2c8a63e34105c42396b8ec59e815f4bed72cf317',
   keys: { min: 7, variable: true },
   resend: 'safe',
   batchMax: 32,
@@ -12,6 +12,7 @@ export const activityCombine: Script = {
   source: `local function damaged()
 error({ err = 'DAMAGED' })
 end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
 local function each(keys_each, args_each, act)
 local answers = {}
 for i = 1, tonumber(ARGV[1]) do
@@ -19,17 +20,14 @@ local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
 if done then
 answers[i] = answer
 else
-answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
 end
 end
 return answers
-end
-local function alone(act)
-local done, answer = pcall(act)
-if done then
-return answer
-end
-return { '!', type(answer) == 'table' and answer.err or tostring(answer) }
 end
 local COUNT_MAX = 9007199254740991
 local function count_of(value)
@@ -130,7 +128,6 @@ for bit = population - from * 8, bits - 1 do
 redis.call('SETBIT', key, digits(bit), 0)
 end
 end
-return alone(function()
 local index, result, made, work, full = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local count, how, from = tonumber(ARGV[1]), ARGV[3], tonumber(ARGV[4])
 local total, population, keep_ms = tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9]
@@ -192,13 +189,12 @@ end
 redis.call('PEXPIRE', made, keep_ms)
 redis.call('RENAME', made, result)
 return { marked, total, total, population }
-end)
 `,
 }
 
 export const activityCount: Script = {
   name: 'activity_count',
-  sha1: '365bb03742d89c1bedc092421ea7c9f0ffa006f3',
+  sha1: 'bc2ab3bac0cc89462260585b33dae6ce76cb9dfa',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -207,6 +203,7 @@ export const activityCount: Script = {
   source: `local function damaged()
 error({ err = 'DAMAGED' })
 end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
 local function each(keys_each, args_each, act)
 local answers = {}
 for i = 1, tonumber(ARGV[1]) do
@@ -214,17 +211,14 @@ local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
 if done then
 answers[i] = answer
 else
-answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
 end
 end
 return answers
-end
-local function alone(act)
-local done, answer = pcall(act)
-if done then
-return answer
-end
-return { '!', type(answer) == 'table' and answer.err or tostring(answer) }
 end
 local COUNT_MAX = 9007199254740991
 local function count_of(value)
@@ -303,7 +297,6 @@ if #fresh > 0 then
 redis.call('HSET', index, unpack(fresh))
 end
 end
-return alone(function()
 local instead = other_generation(KEYS[1], ARGV[1])
 if instead then
 return instead
@@ -312,13 +305,12 @@ if redis.call('EXISTS', KEYS[2]) == 0 then
 return { -1, 0 }
 end
 return { redis.call('BITCOUNT', KEYS[2], ARGV[2], ARGV[3]), redis.call('STRLEN', KEYS[2]) }
-end)
 `,
 }
 
 export const activityHas: Script = {
   name: 'activity_has',
-  sha1: '3432437b65946783bb734440cebd89473bf9a7ae',
+  sha1: 'f32b84451fbeab7e203f970047095e7e5d26f0f9',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -327,6 +319,7 @@ export const activityHas: Script = {
   source: `local function damaged()
 error({ err = 'DAMAGED' })
 end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
 local function each(keys_each, args_each, act)
 local answers = {}
 for i = 1, tonumber(ARGV[1]) do
@@ -334,7 +327,11 @@ local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
 if done then
 answers[i] = answer
 else
-answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
 end
 end
 return answers
@@ -428,7 +425,7 @@ end)
 
 export const activityIndexBegin: Script = {
   name: 'activity_index_begin',
-  sha1: '0f11dacad82583640d5f33e9641434d8f6d38573',
+  sha1: 'ee1e32f5b4dacca7be5d894a5d34bc09e099b475',
   keys: { min: 1, variable: false },
   resend: 'never',
   batchMax: null,
@@ -437,6 +434,7 @@ export const activityIndexBegin: Script = {
   source: `local function damaged()
 error({ err = 'DAMAGED' })
 end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
 local function each(keys_each, args_each, act)
 local answers = {}
 for i = 1, tonumber(ARGV[1]) do
@@ -444,19 +442,15 @@ local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
 if done then
 answers[i] = answer
 else
-answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
 end
 end
 return answers
 end
-local function alone(act)
-local done, answer = pcall(act)
-if done then
-return answer
-end
-return { '!', type(answer) == 'table' and answer.err or tostring(answer) }
-end
-return alone(function()
 local current = redis.call('HGET', KEYS[1], 'generation')
 if current then
 return current
@@ -466,13 +460,12 @@ damaged()
 end
 redis.call('HSET', KEYS[1], 'generation', ARGV[1], 'next', '0')
 return ARGV[1]
-end)
 `,
 }
 
 export const activityIndexFind: Script = {
   name: 'activity_index_find',
-  sha1: 'f09550495ce441b410b1b914c55a8995f2ee13a8',
+  sha1: 'df993650ae985a28bf9a682224349743de613485',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -481,6 +474,7 @@ export const activityIndexFind: Script = {
   source: `local function damaged()
 error({ err = 'DAMAGED' })
 end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
 local function each(keys_each, args_each, act)
 local answers = {}
 for i = 1, tonumber(ARGV[1]) do
@@ -488,7 +482,11 @@ local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
 if done then
 answers[i] = answer
 else
-answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
 end
 end
 return answers
@@ -516,7 +514,7 @@ end)
 
 export const activityIndexInspect: Script = {
   name: 'activity_index_inspect',
-  sha1: '897bc9a6a0564f14b8ead0df9db05cee871fa043',
+  sha1: '258745f191e94c9484ebe7818f3e933b7393771b',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -525,6 +523,7 @@ export const activityIndexInspect: Script = {
   source: `local function damaged()
 error({ err = 'DAMAGED' })
 end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
 local function each(keys_each, args_each, act)
 local answers = {}
 for i = 1, tonumber(ARGV[1]) do
@@ -532,17 +531,14 @@ local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
 if done then
 answers[i] = answer
 else
-answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
 end
 end
 return answers
-end
-local function alone(act)
-local done, answer = pcall(act)
-if done then
-return answer
-end
-return { '!', type(answer) == 'table' and answer.err or tostring(answer) }
 end
 local COUNT_MAX = 9007199254740991
 local function count_of(value)
@@ -558,7 +554,6 @@ end
 local function digits(count)
 return string.format('%.0f', count)
 end
-return alone(function()
 local found = redis.call('HMGET', KEYS[1], 'generation', 'next')
 if redis.call('EXISTS', KEYS[1]) == 0 then
 return {}
@@ -567,13 +562,12 @@ if not found[1] or not found[2] then
 damaged()
 end
 return { found[1], count_of(found[2]), redis.call('MEMORY', 'USAGE', KEYS[1]) }
-end)
 `,
 }
 
 export const activityInspect: Script = {
   name: 'activity_inspect',
-  sha1: '5bc64bcf0be255eb45f3ff059473fbb58f5795ef',
+  sha1: '6cc74fb9da374b695fecc8fdc2e879cbae6a859d',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -582,6 +576,7 @@ export const activityInspect: Script = {
   source: `local function damaged()
 error({ err = 'DAMAGED' })
 end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
 local function each(keys_each, args_each, act)
 local answers = {}
 for i = 1, tonumber(ARGV[1]) do
@@ -589,17 +584,14 @@ local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
 if done then
 answers[i] = answer
 else
-answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
 end
 end
 return answers
-end
-local function alone(act)
-local done, answer = pcall(act)
-if done then
-return answer
-end
-return { '!', type(answer) == 'table' and answer.err or tostring(answer) }
 end
 local COUNT_MAX = 9007199254740991
 local function count_of(value)
@@ -678,7 +670,6 @@ if #fresh > 0 then
 redis.call('HSET', index, unpack(fresh))
 end
 end
-return alone(function()
 local instead = other_generation(KEYS[1], ARGV[1])
 if instead then
 return instead
@@ -691,13 +682,12 @@ local bytes = redis.call('STRLEN', bitmap)
 local clear = bytes == 0 and 0 or redis.call('BITPOS', bitmap, 0)
 local memory = redis.call('MEMORY', 'USAGE', bitmap)
 return { redis.call('BITPOS', bitmap, 1), clear, bytes, memory, redis.call('PTTL', bitmap) }
-end)
 `,
 }
 
 export const activityMark: Script = {
   name: 'activity_mark',
-  sha1: 'b96c2523a9bfa497f1a9c92529e6651116bfad88',
+  sha1: '7fa63c045b4a8d373c38e13859059380a32e9cc1',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -706,6 +696,7 @@ export const activityMark: Script = {
   source: `local function damaged()
 error({ err = 'DAMAGED' })
 end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
 local function each(keys_each, args_each, act)
 local answers = {}
 for i = 1, tonumber(ARGV[1]) do
@@ -713,17 +704,14 @@ local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
 if done then
 answers[i] = answer
 else
-answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
 end
 end
 return answers
-end
-local function alone(act)
-local done, answer = pcall(act)
-if done then
-return answer
-end
-return { '!', type(answer) == 'table' and answer.err or tostring(answer) }
 end
 local COUNT_MAX = 9007199254740991
 local function count_of(value)
@@ -827,7 +815,7 @@ end)
 
 export const activityMarkMany: Script = {
   name: 'activity_mark_many',
-  sha1: 'd18d4440958159ff77ac62ad357a515eef029efe',
+  sha1: '34a7c323ad2978b774cc8a6b13a15acb16ebdaa4',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: 256,
@@ -836,6 +824,7 @@ export const activityMarkMany: Script = {
   source: `local function damaged()
 error({ err = 'DAMAGED' })
 end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
 local function each(keys_each, args_each, act)
 local answers = {}
 for i = 1, tonumber(ARGV[1]) do
@@ -843,17 +832,14 @@ local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
 if done then
 answers[i] = answer
 else
-answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
 end
 end
 return answers
-end
-local function alone(act)
-local done, answer = pcall(act)
-if done then
-return answer
-end
-return { '!', type(answer) == 'table' and answer.err or tostring(answer) }
 end
 local COUNT_MAX = 9007199254740991
 local function count_of(value)
@@ -948,7 +934,6 @@ before[i] = redis.call('SETBIT', bitmap, digits(positions[i]), 1)
 end
 return before, positions
 end
-return alone(function()
 local last = 4 + tonumber(ARGV[1])
 local before, more = mark(KEYS[1], KEYS[2], ARGV[2], 5, last, tonumber(ARGV[3]), ARGV[4])
 if not before then
@@ -960,13 +945,12 @@ marked = marked + 1 - before[i]
 highest = math.max(highest, more[i])
 end
 return { marked, highest }
-end)
 `,
 }
 
 export const activityRead: Script = {
   name: 'activity_read',
-  sha1: 'd15c6979e323f77012d0c5dec2fe17e3c37a31c6',
+  sha1: 'a57a961b3e9777b76a1bb07998c73006baedaa37',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 31,
@@ -975,6 +959,7 @@ export const activityRead: Script = {
   source: `local function damaged()
 error({ err = 'DAMAGED' })
 end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
 local function each(keys_each, args_each, act)
 local answers = {}
 for i = 1, tonumber(ARGV[1]) do
@@ -982,17 +967,14 @@ local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
 if done then
 answers[i] = answer
 else
-answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
 end
 end
 return answers
-end
-local function alone(act)
-local done, answer = pcall(act)
-if done then
-return answer
-end
-return { '!', type(answer) == 'table' and answer.err or tostring(answer) }
 end
 local COUNT_MAX = 9007199254740991
 local function count_of(value)
@@ -1071,7 +1053,6 @@ if #fresh > 0 then
 redis.call('HSET', index, unpack(fresh))
 end
 end
-return alone(function()
 local instead = other_generation(KEYS[1], ARGV[2])
 if instead then
 return instead
@@ -1082,7 +1063,6 @@ answer[1] = math.max(answer[1], redis.call('STRLEN', KEYS[i]))
 answer[i] = redis.call('GETRANGE', KEYS[i], ARGV[3], ARGV[4])
 end
 return answer
-end)
 `,
 }
 
@@ -1127,7 +1107,7 @@ export const agendaScan: Script = {
 
 export const exposureExpose: Script = {
   name: 'exposure_expose',
-  sha1: '90b5fe669d809419c63ab22acca13a797bd342bc',
+  sha1: 'a1b4503208dcb66014532cf693e744cf3dda63c4',
   keys: { min: 3, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -1136,6 +1116,7 @@ export const exposureExpose: Script = {
   source: `local function damaged()
 error({ err = 'DAMAGED' })
 end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
 local function each(keys_each, args_each, act)
 local answers = {}
 for i = 1, tonumber(ARGV[1]) do
@@ -1143,7 +1124,11 @@ local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
 if done then
 answers[i] = answer
 else
-answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
 end
 end
 return answers
@@ -1263,7 +1248,7 @@ end)
 
 export const exposureFind: Script = {
   name: 'exposure_find',
-  sha1: 'ca88767910fc5ffdab106ef29f36740fab2f3c18',
+  sha1: '15d15598d6e7b9f145c5e4e60ae6a73871f2c883',
   keys: { min: 3, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -1272,6 +1257,7 @@ export const exposureFind: Script = {
   source: `local function damaged()
 error({ err = 'DAMAGED' })
 end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
 local function each(keys_each, args_each, act)
 local answers = {}
 for i = 1, tonumber(ARGV[1]) do
@@ -1279,7 +1265,11 @@ local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
 if done then
 answers[i] = answer
 else
-answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
 end
 end
 return answers
@@ -1383,7 +1373,7 @@ end)
 
 export const keyTtl: Script = {
   name: 'key_ttl',
-  sha1: '1b76f99700058bb29e040f1d084720555e9deaad',
+  sha1: 'abbb4c78593b8f2a2a2d8f626eed32cf81da2d3d',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -1392,6 +1382,7 @@ export const keyTtl: Script = {
   source: `local function damaged()
 error({ err = 'DAMAGED' })
 end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
 local function each(keys_each, args_each, act)
 local answers = {}
 for i = 1, tonumber(ARGV[1]) do
@@ -1399,7 +1390,11 @@ local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
 if done then
 answers[i] = answer
 else
-answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
 end
 end
 return answers
@@ -1461,7 +1456,7 @@ return math.max(1, redis.call('PTTL', KEYS[1]))
 
 export const packedGet: Script = {
   name: 'packed_get',
-  sha1: '6609a0a690393ffe43b6d55e08fc86015d6fff40',
+  sha1: '0442b83d2cfdfaeefce32455aa37f5a658001458',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -1470,6 +1465,7 @@ export const packedGet: Script = {
   source: `local function damaged()
 error({ err = 'DAMAGED' })
 end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
 local function each(keys_each, args_each, act)
 local answers = {}
 for i = 1, tonumber(ARGV[1]) do
@@ -1477,7 +1473,11 @@ local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
 if done then
 answers[i] = answer
 else
-answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
 end
 end
 return answers
@@ -1549,7 +1549,7 @@ end)
 
 export const packedIncrement: Script = {
   name: 'packed_increment',
-  sha1: '9640a78779c51762547fc1d9d006019a255ade64',
+  sha1: 'c2b8941673a310491906d851aa922ac9ed9a5624',
   keys: { min: 1, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -1558,6 +1558,7 @@ export const packedIncrement: Script = {
   source: `local function damaged()
 error({ err = 'DAMAGED' })
 end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
 local function each(keys_each, args_each, act)
 local answers = {}
 for i = 1, tonumber(ARGV[1]) do
@@ -1565,7 +1566,11 @@ local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
 if done then
 answers[i] = answer
 else
-answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
 end
 end
 return answers
@@ -1668,7 +1673,7 @@ end)
 
 export const packedReset: Script = {
   name: 'packed_reset',
-  sha1: '1389d7b207e3d877f8727f91a105f7b4f263fb69',
+  sha1: '9ffab08197110c2246f6f140ca914df0366417c6',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -1677,6 +1682,7 @@ export const packedReset: Script = {
   source: `local function damaged()
 error({ err = 'DAMAGED' })
 end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
 local function each(keys_each, args_each, act)
 local answers = {}
 for i = 1, tonumber(ARGV[1]) do
@@ -1684,7 +1690,11 @@ local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
 if done then
 answers[i] = answer
 else
-answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
 end
 end
 return answers
@@ -1697,7 +1707,7 @@ end)
 
 export const packedSet: Script = {
   name: 'packed_set',
-  sha1: 'ad60af772e7a5e342d0054df6990fc62a752df40',
+  sha1: '99e692ac2b0424757b133f40c5b913fb12fb6a7b',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -1706,6 +1716,7 @@ export const packedSet: Script = {
   source: `local function damaged()
 error({ err = 'DAMAGED' })
 end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
 local function each(keys_each, args_each, act)
 local answers = {}
 for i = 1, tonumber(ARGV[1]) do
@@ -1713,7 +1724,11 @@ local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
 if done then
 answers[i] = answer
 else
-answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
 end
 end
 return answers
@@ -1790,7 +1805,7 @@ end)
 
 export const permissionsChange: Script = {
   name: 'permissions_change',
-  sha1: 'fe874b03e4f73682c7eb1340908915a6c8742f86',
+  sha1: '63cef8f85ed12a3979fd87d22d7100397c3d23ef',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -1799,6 +1814,7 @@ export const permissionsChange: Script = {
   source: `local function damaged()
 error({ err = 'DAMAGED' })
 end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
 local function each(keys_each, args_each, act)
 local answers = {}
 for i = 1, tonumber(ARGV[1]) do
@@ -1806,7 +1822,11 @@ local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
 if done then
 answers[i] = answer
 else
-answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
 end
 end
 return answers
@@ -1877,7 +1897,7 @@ end)
 
 export const permissionsForget: Script = {
   name: 'permissions_forget',
-  sha1: 'c3c05258145e6b412715ec4bba678069116036de',
+  sha1: '6d4dc962a285cca2e1534dc757521665b4d16904',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -1886,6 +1906,7 @@ export const permissionsForget: Script = {
   source: `local function damaged()
 error({ err = 'DAMAGED' })
 end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
 local function each(keys_each, args_each, act)
 local answers = {}
 for i = 1, tonumber(ARGV[1]) do
@@ -1893,7 +1914,11 @@ local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
 if done then
 answers[i] = answer
 else
-answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
 end
 end
 return answers
@@ -1907,7 +1932,7 @@ end)
 
 export const permissionsRead: Script = {
   name: 'permissions_read',
-  sha1: '5236d02fe13f770be71e98147d5f37211dd5acea',
+  sha1: 'e330ccc1bb8443d9825cca3bb20341cb3bd00a45',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -1916,6 +1941,7 @@ export const permissionsRead: Script = {
   source: `local function damaged()
 error({ err = 'DAMAGED' })
 end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
 local function each(keys_each, args_each, act)
 local answers = {}
 for i = 1, tonumber(ARGV[1]) do
@@ -1923,7 +1949,11 @@ local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
 if done then
 answers[i] = answer
 else
-answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
 end
 end
 return answers
@@ -6274,7 +6304,7 @@ return reply
 
 export const windowAdd: Script = {
   name: 'window_add',
-  sha1: '121c20d4077f2c895d83cb051963ac24299455ea',
+  sha1: '249c10fce37699d21705dedab621b394010dadce',
   keys: { min: 1, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -6283,6 +6313,7 @@ export const windowAdd: Script = {
   source: `local function damaged()
 error({ err = 'DAMAGED' })
 end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
 local function each(keys_each, args_each, act)
 local answers = {}
 for i = 1, tonumber(ARGV[1]) do
@@ -6290,7 +6321,11 @@ local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
 if done then
 answers[i] = answer
 else
-answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
 end
 end
 return answers
@@ -6328,7 +6363,7 @@ end)
 
 export const windowPeek: Script = {
   name: 'window_peek',
-  sha1: '7b17080a4a04e153e0700106ee55c3d9c8ef2c37',
+  sha1: '4c7f81889f1a18e66dfe879a9abd6f25cb19e850',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -6337,6 +6372,7 @@ export const windowPeek: Script = {
   source: `local function damaged()
 error({ err = 'DAMAGED' })
 end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
 local function each(keys_each, args_each, act)
 local answers = {}
 for i = 1, tonumber(ARGV[1]) do
@@ -6344,7 +6380,11 @@ local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
 if done then
 answers[i] = answer
 else
-answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
 end
 end
 return answers
@@ -6371,7 +6411,7 @@ end)
 
 export const windowRefund: Script = {
   name: 'window_refund',
-  sha1: 'fbb0bc48070d46cea4df0c4595fb65e5d44c5f68',
+  sha1: 'b7a365de4b6c4adc7248015525942b09bb5a6ffc',
   keys: { min: 1, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -6380,6 +6420,7 @@ export const windowRefund: Script = {
   source: `local function damaged()
 error({ err = 'DAMAGED' })
 end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
 local function each(keys_each, args_each, act)
 local answers = {}
 for i = 1, tonumber(ARGV[1]) do
@@ -6387,7 +6428,11 @@ local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
 if done then
 answers[i] = answer
 else
-answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
 end
 end
 return answers
@@ -6419,7 +6464,7 @@ end)
 
 export const windowReset: Script = {
   name: 'window_reset',
-  sha1: '1389d7b207e3d877f8727f91a105f7b4f263fb69',
+  sha1: '9ffab08197110c2246f6f140ca914df0366417c6',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -6428,6 +6473,7 @@ export const windowReset: Script = {
   source: `local function damaged()
 error({ err = 'DAMAGED' })
 end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
 local function each(keys_each, args_each, act)
 local answers = {}
 for i = 1, tonumber(ARGV[1]) do
@@ -6435,7 +6481,11 @@ local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
 if done then
 answers[i] = answer
 else
-answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
 end
 end
 return answers

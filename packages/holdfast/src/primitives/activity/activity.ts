@@ -1,7 +1,7 @@
 import { HoldfastError } from '../../errors/index.js'
 import { given, integer, invalid, options as optionsOf, show, signal as signalOf } from '../../input/index.js'
 import { activityMark, activityMarkMany } from '../../redis/scripts.generated.js'
-import { Calls, callAlone } from '../calls.js'
+import { Calls, callOnce } from '../calls.js'
 import { type Context, tell } from '../context.js'
 import { durationMs } from '../keys.js'
 import type { Primitives } from '../primitives.js'
@@ -102,7 +102,7 @@ export class Activity<Member = Id> {
     for (let from = 0; from < args.length; from += MANY) {
       const some = args.slice(from, from + MANY)
       const answer = await index.within(true, (generation) =>
-        callAlone(
+        callOnce(
           this.#context,
           this.#bitmaps.scope,
           activityMarkMany,

@@ -1,6 +1,6 @@
 import { invalid } from '../../input/index.js'
 import { activityCount, activityHas, activityInspect } from '../../redis/scripts.generated.js'
-import { Calls, callAlone } from '../calls.js'
+import { Calls, callOnce } from '../calls.js'
 import type { Context } from '../context.js'
 import { KeySpace, type Purpose, Scope } from '../keys.js'
 import type { DenseIndex } from './dense-index.js'
@@ -77,7 +77,7 @@ export class Bitmap<Member> {
       const portion = (await this.#ask((keys, generation) => {
         // Of an index that was lost meanwhile nothing counts.
         if (asked !== generation) [asked, count, from] = [generation, 0, 0]
-        return callAlone(context, scope, activityCount, keys, [generation, from, from + COUNT_BYTES - 1])
+        return callOnce(context, scope, activityCount, keys, [generation, from, from + COUNT_BYTES - 1])
       })) as [number, number]
       if (portion[0] < 0) return null
       count += portion[0]
@@ -89,7 +89,7 @@ export class Bitmap<Member> {
   /** Null: there is none. */
   async inspect(): Promise<BitmapFacts | null> {
     const answer = (await this.#ask((keys, generation) =>
-      callAlone(this.of.context, this.of.scope, activityInspect, keys, [generation]),
+      callOnce(this.of.context, this.of.scope, activityInspect, keys, [generation]),
     )) as number[]
     const [set, clear, bytes, memoryBytes, ttlMs] = answer as [number, number, number, number, number]
     if (answer.length === 0) return null

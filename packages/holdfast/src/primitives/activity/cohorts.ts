@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { HoldfastError } from '../../errors/index.js'
 import { integer, invalid, oneOf, options as optionsOf, show, signal as signalOf } from '../../input/index.js'
 import { activityCombine } from '../../redis/scripts.generated.js'
-import { callAlone } from '../calls.js'
+import { callOnce } from '../calls.js'
 import { type Context, tell } from '../context.js'
 import { durationMs, word } from '../keys.js'
 import type { Primitives } from '../primitives.js'
@@ -141,7 +141,7 @@ export class Cohorts<Member> {
       ...bitmaps.map((bitmap) => bitmap.of.key(bitmap.part, generation)),
       ...bitmaps.map((_, at) => work(at)),
     ]
-    return callAlone(this.#context, of.scope, activityCombine, keys, [bitmaps.length, generation, ...args])
+    return callOnce(this.#context, of.scope, activityCombine, keys, [bitmaps.length, generation, ...args])
   }
 
   #check(how: Combination, bitmaps: readonly Bitmap<Member>[]): void {

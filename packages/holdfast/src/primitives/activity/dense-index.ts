@@ -3,7 +3,7 @@ import { HoldfastError } from '../../errors/index.js'
 import { integer, invalid, options as optionsOf, show } from '../../input/index.js'
 import type { ScriptArg } from '../../redis/index.js'
 import { activityIndexBegin, activityIndexFind, activityIndexInspect } from '../../redis/scripts.generated.js'
-import { Calls, callAlone } from '../calls.js'
+import { Calls, callOnce } from '../calls.js'
 import { type Context, note, tell } from '../context.js'
 import { KeySpace, type Scope } from '../keys.js'
 import type { Primitives } from '../primitives.js'
@@ -85,7 +85,7 @@ export class MappedIndex extends DenseIndex<Id> {
 
   /** Null: nobody was marked yet. */
   async inspect(): Promise<IndexFacts | null> {
-    const answer = await callAlone(this.context, this.scope, activityIndexInspect, [this.scope.base], [])
+    const answer = await callOnce(this.context, this.scope, activityIndexInspect, [this.scope.base], [])
     const [generation, size, memoryBytes] = answer as [Buffer?, number?, number?]
     if (generation === undefined) return null
     return { generation: String(generation), size: size as number, memoryBytes: memoryBytes as number }
@@ -126,7 +126,7 @@ export class MappedIndex extends DenseIndex<Id> {
 
   async #propose(generation: string): Promise<void> {
     const { context, scope } = this
-    const current = String(await callAlone(context, scope, activityIndexBegin, [scope.base], [generation]))
+    const current = String(await callOnce(context, scope, activityIndexBegin, [scope.base], [generation]))
     if (current === generation) tell(context, 'activity-index', 'begun')
     this.#learn(current)
   }

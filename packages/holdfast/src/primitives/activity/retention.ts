@@ -1,6 +1,6 @@
 import { HoldfastError } from '../../errors/index.js'
 import { activityRead } from '../../redis/scripts.generated.js'
-import { callAlone } from '../calls.js'
+import { callOnce } from '../calls.js'
 import type { Bitmaps } from './bitmap.js'
 
 export interface Returned {
@@ -50,7 +50,7 @@ export async function retentionOf<Member>(
       }
       const keys = days.map(({ part }) => bitmaps.key(part, generation))
       const args = [days.length, generation, from, from + size - 1]
-      return callAlone(context, scope, activityRead, [index.scope.base, ...keys], args)
+      return callOnce(context, scope, activityRead, [index.scope.base, ...keys], args)
     })) as [number, ...Buffer[]]
     const [length, ...portions] = answer
     // Days that grow while they are read do not move the end.
