@@ -6,6 +6,10 @@ local function damaged()
   error({ err = 'DAMAGED' })
 end
 
+-- Redis refuses to write (a replica, no memory left, a disk that is full, too few replicas) at the first write of a script, when nothing is
+-- done yet. That is told of the whole call: whoever sent it knows that nothing ran, and may try again.
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+
 -- `act` gets what to add to the number of a key and of an argument of its own.
 local function each(keys_each, args_each, act)
   local answers = {}
@@ -14,7 +18,11 @@ local function each(keys_each, args_each, act)
     if done then
       answers[i] = answer
     else
-      answers[i] = { '!', type(answer) == 'table' and answer.err or tostring(answer) }
+      local why = type(answer) == 'table' and answer.err or tostring(answer)
+      if REFUSED[string.match(why, '^%u+')] then
+        error({ err = why })
+      end
+      answers[i] = { '!', why }
     end
   end
   return answers

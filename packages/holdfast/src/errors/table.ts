@@ -177,6 +177,19 @@ export const ERRORS = {
     meaning: 'The counter would pass 2^53 − 1, beyond which numbers are not exact. Nothing was added.',
     action: 'Reset the counter, count in larger units, or spread it over several.',
   },
+  index_full: {
+    status: 409,
+    retryable: false,
+    meaning: 'Every position of the index is given out, and an id that is new to it has none. Nothing was marked.',
+    action: 'Raise `populationMax`, or begin another index for those who come now.',
+  },
+  layout_mismatch: {
+    status: 409,
+    retryable: false,
+    meaning: 'What is stored was written with other fields or names under the same version. Nothing was changed.',
+    action:
+      'Give a layout that has changed a version of its own; the page of the primitive says how values move to it.',
+  },
   hold_expired: {
     status: 410,
     retryable: false,

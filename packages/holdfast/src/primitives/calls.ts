@@ -74,11 +74,37 @@ export class Calls {
   #answer({ scope, resolve, reject }: Waiting, answer: unknown): void {
     if (!isFailure(answer)) return resolve(answer)
     const why = String(answer[1])
-    if (!why.startsWith('WRONGTYPE') && !why.startsWith('DAMAGED')) return reject(broken(this.#script.name, why))
+    if (why === 'LAYOUT') {
+      tell(this.#context, this.#purpose, 'mismatch')
+      return reject(mismatch(scope))
+    }
+    if (!isDamage(why)) return reject(broken(this.#script.name, why))
     tell(this.#context, this.#purpose, 'damaged')
     reject(damaged(scope))
   }
 }
+
+/** One call by itself, of a script that does not take several: with as many keys and arguments as it likes. */
+export async function callOnce(
+  context: Context,
+  scope: Scope,
+  script: Script,
+  keys: readonly string[],
+  args: readonly ScriptArg[],
+): Promise<unknown> {
+  const { purpose } = scope.space
+  try {
+    return await context.runner.run(script, keys, args)
+  } catch (error) {
+    const why = error instanceof ScriptError ? error.message.slice(`script ${script.name}: `.length) : null
+    const isDamaged = why !== null && isDamage(why)
+    tell(context, purpose, isDamaged ? 'damaged' : 'unavailable')
+    throw why === null ? error : isDamaged ? damaged(scope) : broken(script.name, why)
+  }
+}
+
+/** Errors of Redis begin with a word that says what they are, and so does `damaged()` of `primitives/each.lua`. */
+const isDamage = (why: string): boolean => why.startsWith('WRONGTYPE') || why.startsWith('DAMAGED')
 
 /** As `primitives/each.lua` tells of one that failed. */
 const isFailure = (answer: unknown): answer is [unknown, unknown] =>
@@ -102,6 +128,12 @@ export function damaged({ facts }: Scope): HoldfastError {
     `${redisPattern}, ${operation}, ${keyHashPrefix}…: expected what this primitive writes, got something else`,
     { redisPattern, operation, keyHashPrefix },
   )
+}
+
+/** Under the key is what another layout of the same version has written. */
+function mismatch({ facts: { redisPattern, operation, keyHashPrefix } }: Scope): HoldfastError {
+  const message = `${redisPattern}, ${operation}, ${keyHashPrefix}…: expected what this layout writes, got what another one has written under its version`
+  return new HoldfastError('layout_mismatch', message, { redisPattern, operation, keyHashPrefix })
 }
 
 const broken = (script: string, why: string): HoldfastError =>

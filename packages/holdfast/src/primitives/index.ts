@@ -1,5 +1,44 @@
+export {
+  Activity,
+  type ActivityOptions,
+  type Marked,
+  type MarkedMany,
+  type OfDay,
+  type RetentionOptions,
+} from './activity/activity.js'
+export type { Bitmap, BitmapFacts } from './activity/bitmap.js'
+export {
+  Cohorts,
+  type CohortsOptions,
+  type Combination,
+  type Combined,
+  type CombineOptions,
+} from './activity/cohorts.js'
+export type { Day } from './activity/day.js'
+export {
+  type DenseIndex,
+  estimateMemory,
+  type Id,
+  type IndexFacts,
+  type IndexOptions,
+  MappedIndex,
+  type MemoryEstimate,
+  OwnIndex,
+  type OwnPosition,
+} from './activity/dense-index.js'
+export type { Progress, RetentionRow, Returned } from './activity/retention.js'
 export type { Context } from './context.js'
+export { type Exposed, type ExposedTo, Exposure, type ExposureOptions } from './exposure/exposure.js'
 export type { KeyFacts } from './keys.js'
+export type { FieldType, PlacedField } from './packed/layout.js'
+export {
+  type Incremented,
+  type Overflow,
+  PackedCounters,
+  type PackedCountersOptions,
+} from './packed/packed-counters.js'
+export type { OlderLayout, PermissionsLayout } from './permissions/layout.js'
+export { Permissions, type PermissionsChange, type PermissionsOptions } from './permissions/permissions.js'
 export { Primitives, type PrimitivesOptions } from './primitives.js'
 export { type KeySample, KeySampler, type KeySamplerOptions } from './sampler.js'
 export { FixedWindow, type FixedWindowOptions, type WindowCall, type WindowCount } from './window/fixed-window.js'

@@ -136,6 +136,11 @@ export const METRICS = {
     labels: ['primitive'],
     help: 'Keys of a primitive that should have an end and have none, by the last walk of the sampler: somebody else has made or changed them',
   },
+  holdfast_bitmap_highest_offset: {
+    type: 'gauge',
+    labels: ['primitive'],
+    help: 'Highest position that this process has marked in a bitmap: an eighth of it is the bytes of that bitmap',
+  },
 } as const satisfies Record<
   string,
   { type: 'counter' | 'gauge' | 'histogram'; labels: readonly string[]; help: string }

@@ -8,6 +8,9 @@ import { lockTake } from '../../src/redis/scripts.generated.js'
 import { type SequencedCommand, Sequencer } from '../../src/sequencer/index.js'
 import { emptyState } from '../machine/oracle.js'
 import { AcquaintedSequencer } from '../sequencer/support/acquainted.js'
+import { useActivity } from './support/activity-calls.js'
+import { useExposure } from './support/exposure-calls.js'
+import { usePacked, usePermissions } from './support/layout-calls.js'
 import { script } from './support/scripts.js'
 import { StrictRunner, sitesOf } from './support/strict-runner.js'
 import { useStripe402 } from './support/stripe402-calls.js'
@@ -71,6 +74,10 @@ describe('every shipped script', () => {
     await useLocks(runner)
     await useStripe402(runner)
     await useWindows(runner)
+    await useActivity(runner)
+    await useExposure(runner)
+    await usePermissions(runner)
+    await usePacked(runner)
     expect(await runner.denied()).toEqual([])
     const reached = new Set(await runner.reached())
     expect(shipped.flatMap(sitesOf).filter((site) => !reached.has(site))).toEqual([])

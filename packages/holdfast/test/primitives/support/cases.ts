@@ -25,4 +25,9 @@ export const NOT_ARISING: Readonly<Record<string, Partial<Record<Case, string>>>
     duplicate:
       'two calls are two things that happened: an answer that was lost is `unavailable`, and not asked for again',
   },
+  permissions: {
+    'ttl present': 'permissions stay until they are revoked',
+    'ttl kept': 'permissions stay until they are revoked',
+    expired: 'permissions stay until they are revoked',
+  },
 }
