@@ -3,6 +3,7 @@ import { type Facts, HoldfastError } from '../errors/index.js'
 import type { SaleTerms } from '../journal/index.js'
 import { checkoutWords, command, genesisHash, type Entry as MachineEntry, readLinesText } from '../machine/index.js'
 import { type Place, readCode } from '../redis/index.js'
+import type { Running } from '../sequencer/index.js'
 import type { SaleMemory } from './sale-items.js'
 import { checkItem, checkTerms, type ItemOptions, limitOf, type SaleOptions, shareOf } from './sale-terms.js'
 import { checkOptions, type OperationOptions, type SaleTenant } from './tenant.js'
@@ -51,6 +52,8 @@ export interface SaleState extends Omit<SaleTerms, 'itemsHash'> {
   readonly stock: number
   readonly reserved: number
   readonly sold: number
+  /** False: it was closed. */
+  readonly open: boolean
 }
 
 const LINES_MAX = 100
@@ -108,7 +111,7 @@ export class Sale {
     const items = await this.#memory.byId(lines.map(({ id }) => id))
     const { keys } = this.#tenant
     const buyer = keys.buyer(this.id, user)
-    const bucket = Number.parseInt(buyer.slice(0, 8), 16) % terms.buckets
+    const bucket = bucketOf(buyer, terms)
     const place = keys.ofSale(this.id, bucket)
     const words = checkoutWords({
       reserves: terms.reserve === 'checkout',
@@ -159,6 +162,52 @@ export class Sale {
     const cancelled = { kind: 'cancel' as const, key: `~cancel:${code}`, hold: code }
     const { replayed } = await this.#submit(place, cancelled, options)
     return { replayed }
+  }
+
+  /** The user's running checkout, as the journal has it. Null: none is. */
+  async checkoutOf(user: string, options: WaitOptions = {}): Promise<Omit<Checkout, 'replayed'> | null> {
+    const { keys, timeoutMs, journal } = this.#tenant
+    const buyer = keys.buyer(this.id, check.text('user', user))
+    return within(timeoutMs, check.options('options', options), async () => {
+      const terms = await this.#terms()
+      const place = keys.ofSale(this.id, bucketOf(buyer, terms))
+      const running = (await this.#hot(place, buyer)) ?? (await this.#cold(place, buyer))
+      if (!running) return null
+      // What Redis has decided and the journal has not may never come to be.
+      const [made] = await journal.find([{ ref: place.ref, key: running.hold }])
+      if (!made) return null
+      return { code: running.hold, items: await this.#named(running.lines), expiresAt: running.expiresAt }
+    })
+  }
+
+  /** No more checkouts from now on. What is in one can be bought until it runs out. */
+  async close(options: Omit<PurchaseOptions, 'take'> = {}): Promise<SaleState> {
+    const terms = await this.#terms()
+    const { keys, engine, durability } = this.#tenant
+    const freeze = command({ kind: 'freeze', key: '~close', counter: CURRENCY })
+    const given = checkOptions(options, durability)
+    for (let bucket = 0; bucket < terms.buckets; bucket += 1) {
+      await engine.submit(keys.ofSale(this.id, bucket), freeze, { ...given, memory: false })
+    }
+    return this.#state(terms)
+  }
+
+  /** Undefined: Redis can't say. */
+  async #hot(place: Place, buyer: string): Promise<Running | null | undefined> {
+    const { sequencer, journal } = this.#tenant
+    const [row] = await journal.read([place.ref])
+    const running = await sequencer.running(place, row?.epoch ?? 0, buyer).catch(() => 'untrusted' as const)
+    return running === 'untrusted' ? undefined : running
+  }
+
+  async #cold(place: Place, buyer: string): Promise<Running | null> {
+    const { sales, journal } = this.#tenant
+    const [row] = await journal.read([place.ref])
+    if (!row) return null
+    const { buyers, checkouts } = await sales.stock(place.ref, row.seq)
+    const hold = buyers.get(buyer)?.running ?? ''
+    const last = hold === '' ? null : await journal.holdEntry(place.ref, hold)
+    return last && { hold, expiresAt: last.holdExpiresAt, lines: checkouts.get(hold)?.lines ?? [] }
   }
 
   async #terms(): Promise<SaleTerms> {
@@ -212,7 +261,10 @@ export class Sale {
   }
 
   async #items(metadata: string): Promise<SoldItem[]> {
-    const lines = readLinesText(metadata)
+    return this.#named(readLinesText(metadata))
+  }
+
+  async #named(lines: readonly { readonly item: number; readonly quantity: number }[]): Promise<SoldItem[]> {
     const items = await this.#memory.byNumber(lines.map(({ item }) => item))
     return lines.map(({ quantity }, at) => ({ id: items[at]?.id ?? '', quantity }))
   }
@@ -223,9 +275,13 @@ export class Sale {
     const rows = await journal.read(refs)
     const stock = rows.reduce((sum, { available }) => sum + available, 0)
     const reserved = rows.reduce((sum, row) => sum + row.reserved, 0)
-    return { id: this.id, ...terms, stock, reserved, sold: terms.limit - stock - reserved }
+    const open = rows.every(({ status }) => status === 'active')
+    return { id: this.id, ...terms, stock, reserved, sold: terms.limit - stock - reserved, open }
   }
 }
+
+/** A user is always in the same one: that is what keeps the limit exact. */
+const bucketOf = (buyer: string, { buckets }: SaleTerms): number => Number.parseInt(buyer.slice(0, 8), 16) % buckets
 
 const CODES = {
   hold_not_found: 'checkout_not_found',

@@ -1,5 +1,7 @@
+import type { Stock } from '../machine/index.js'
 import type { Postgres } from '../postgres/index.js'
 import { textArray } from './array-text.js'
+import { loadStock } from './stock.js'
 
 /** What a sale was opened with, but for the list of its items. It never changes. */
 export interface SaleTerms {
@@ -77,9 +79,8 @@ export class PostgresSales {
     return rows.map(({ item, id, quantity }) => ({ item, id, quantity: Number(quantity) }))
   }
 
-  /** Null: the tenant has no such sale. */
-  async saleOf(tenant: string, ref: string): Promise<string | null> {
-    const [row] = await this.#postgres.query<{ id: string }>('saleOf', [ref, tenant])
-    return row?.id ?? null
+  /** The stock of a bucket as the journal has it after an entry. */
+  async stock(ref: string, seq: number): Promise<Stock> {
+    return loadStock((name, values) => this.#postgres.query(name, values), ref, seq)
   }
 }

@@ -14,6 +14,7 @@ export {
   type Line,
   lineWords,
   readCheckout,
+  readLines,
   readLinesText,
   readMove,
   type Stock,

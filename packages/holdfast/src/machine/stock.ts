@@ -74,13 +74,15 @@ export function readCheckout(params: string): CheckoutOrder {
     until: Number(until),
     perBuyer: Number(perBuyer),
     buyer,
-    lines: lines.map(readLine),
+    lines: readLines(lines),
   }
 }
 
 export function readMove(params: string): Line {
   return readLine(params.slice(params.indexOf(' ') + 1))
 }
+
+export const readLines = (words: readonly string[]): Line[] => words.map(readLine)
 
 function readLine(word: string): Line {
   const [item, quantity, share] = word.split(/[:/]/)

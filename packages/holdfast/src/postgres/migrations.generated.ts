@@ -739,5 +739,9 @@ CREATE TABLE sale_items (
   PRIMARY KEY (tenant, sale, item),
   UNIQUE (tenant, sale, id)
 );
+
+-- The last bit of a ref tells buckets of sales from wallets.
+CREATE FUNCTION is_sale(ref uuid) RETURNS boolean LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+RETURN get_byte(uuid_send(ref), 15) % 2 = 1;
 ` },
 ]

@@ -357,12 +357,12 @@ FROM findings f
 LEFT JOIN wallets w ON w.ref = CASE WHEN f.ref ~ '^[0-9a-f]{32}$' THEN f.ref::uuid END
 WHERE f.tenant = $1 AND f.id > $2 AND ($3 = '' OR starts_with(w.id, $3)) AND f.last_at >= $4
 ORDER BY f.id LIMIT $5`,
-  listWallets: `-- A page of a tenant's wallets by id: after $2, beginning with $3. No id is longer than 255 characters, and none of them comes after the
+  listWallets: `-- A page of a tenant's wallets by id, buckets of sales aside: after $2, beginning with $3. No id is longer than 255 characters, and none of them comes after the
 -- last there is: so the upper bound leaves nothing out.
 SELECT replace(ref::text, '-', '') AS ref, id, currency, metadata, opened_at, initial_limit, epoch, owner, memory, seq,
        encode(head, 'hex') AS head, at, available, reserved, credit_limit, status, due, since
 FROM wallets
-WHERE tenant = $1 AND id COLLATE "C" > $2 AND id COLLATE "C" >= $3 AND id COLLATE "C" <= $3 || repeat(U&'\\+10FFFF', 255)
+WHERE tenant = $1 AND NOT is_sale(ref) AND id COLLATE "C" > $2 AND id COLLATE "C" >= $3 AND id COLLATE "C" <= $3 || repeat(U&'\\+10FFFF', 255)
 ORDER BY id COLLATE "C" LIMIT $4`,
   listWebhooks: `-- $1 null: those of all tenants; $2: only this one.
 SELECT w.id, w.tenant, w.url, w.events, w.wallet_prefix, w.balance_low, w.created_at, w.failing_since,
@@ -617,8 +617,6 @@ RETURNING id, tenant, name, scopes, wallet_prefix, hash, created_at, expires_at,
           body_max_bytes, clock_ms() AS clock`,
   saleItems: `-- Items of a sale by their ids, or by their numbers.
 SELECT item, id, quantity FROM sale_items WHERE tenant = $1 AND sale = $2 AND (id = ANY ($3::text[]) OR item = ANY ($4::integer[]))`,
-  saleOf: `-- Which sale a bucket is of.
-SELECT id FROM wallets WHERE ref = $1 AND tenant = $2`,
   startFeed: `SELECT start_feed($1) AS begun`,
   stop: `-- Nothing more is decided. Unless an operator has let things go on meanwhile, under epochs above what is missing.
 UPDATE settings

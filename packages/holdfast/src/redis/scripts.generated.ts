@@ -2005,6 +2005,430 @@ end)
 `,
 }
 
+export const stockRunning: Script = {
+  name: 'stock_running',
+  sha1: 'b559fb93255885e7405bdc15637f8c341882a892',
+  keys: { min: 2, variable: false },
+  resend: 'safe',
+  batchMax: null,
+  batchArg: 1,
+  readonly: true,
+  source: `local function incarnation()
+local info = redis.call('INFO', 'server', 'replication')
+local run = string.find(info, 'run_id:', 1, true)
+local replication = string.find(info, 'master_replid:', 1, true)
+return string.sub(info, run + 7, run + 22) .. string.sub(info, replication + 14, replication + 29)
+end
+local function server_clock()
+local time = redis.call('TIME')
+return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+local pack = struct.pack
+local unpack_bytes = struct.unpack
+local ENTRY_NAMES = '<c40Bc0Hc0Hc0'
+local ENTRY_HASHED = '<c40Bc0Hc0Hc0Hc0Hc0I4c0ddddddddddddddd'
+local ENTRY = ENTRY_HASHED .. 'c40dd'
+local HASH_AND_BOUNDS = 40 + 2 * 8
+local function digits(n)
+return string.format('%.0f', n)
+end
+local function read_entry(bytes)
+local _, kind, key, hold, counter, params, metadata, epoch, seq, at, amount, _, _, _, _, _, _, _, _, hold_refunded, of, of_refunded, hash =
+unpack_bytes(ENTRY, bytes)
+return {
+kind = kind, key = key, hold = hold, counter = counter, params = params, metadata = metadata, epoch = epoch, seq = seq, at = at,
+amount = amount, hold_refunded = hold_refunded, of = of, of_refunded = of_refunded, hash = hash,
+}
+end
+local CORE = '<BBBddddddddddddddc32c40c0'
+local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
+local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
+local CORE_VERSION = 2
+local MARK = 5
+local MEMORY_USED, STOCK = 1, 2
+local STATUSES = { 'active', 'frozen', 'closed' }
+local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
+local CORE_ALONE = { 'core' }
+local HOLD = '<ddddd'
+local HOLD_EXPIRES = 25
+local CLOSES_HOLD = { settle = true, release = true, expire = true }
+local OVERLOOKED_MS = 60000
+local TIME_AHEAD = 10
+local VALUES_MAX = 4000
+local COUNT_MAX = 2 ^ 52
+local SUM_MAX = 2 ^ 57
+local function parse_core(bytes)
+if #bytes < CORE_BYTES then
+return nil
+end
+local version, status, traits, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
+unpack_bytes(CORE_NUMBERS, bytes)
+if version ~= CORE_VERSION or not STATUSES[status] then
+return nil
+end
+local sum = epoch + seq + at + available + reserved + limit + due + since + open + acked + floor + agenda + clock + ring
+if not (sum > -SUM_MAX and sum < SUM_MAX and epoch < COUNT_MAX and seq < COUNT_MAX and acked >= 0 and acked <= seq and ring > 0) then
+return nil
+end
+return {
+status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
+limit = limit, due = due, since = since, open = open, acked = acked, floor = floor, agenda = agenda, clock = clock, ring = ring,
+life = life, head = head, recent = string.sub(bytes, CORE_BYTES + 1),
+}
+end
+local function read_core(key)
+local bytes = redis.pcall('HGET', key, 'core')
+if type(bytes) ~= 'string' then
+return nil, ''
+end
+return parse_core(bytes), bytes
+end
+local function format_core(w)
+local recent = w.recent
+if w.fresh ~= '' then
+recent = string.sub(recent .. w.fresh, -MARK * w.ring)
+end
+return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0), w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
+w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, recent)
+end
+local function track(w, key, loaded)
+w.key = key
+w.loaded = loaded                                            -- fields as they are now; false: not there
+w.writes = { 'core', false, false, false, false, false }     -- field, value, field, value, … for HSET
+w.written = 2
+w.gone = false                                               -- fields for HDEL, where they have not come back
+w.before = w.seq
+w.fresh = ''                                                 -- marks of the entries that came since (wallet/recent)
+w.entries = false                                            -- entries that are not in their place in Redis yet, by seq
+return w
+end
+local function read_wallet(key, fields, life, epoch_min)
+local values = redis.pcall('HMGET', key, unpack(fields))
+local w = values[1] and parse_core(values[1])
+if not w then
+return nil, 'missing', 0
+end
+if w.life ~= life then
+return nil, 'incarnation', w.epoch
+end
+if w.epoch < epoch_min then
+return nil, 'epoch', w.epoch
+end
+if #fields == 2 then
+return track(w, key, { [fields[2]] = values[2] })
+end
+local loaded = {}
+for i = 2, #fields do
+loaded[fields[i]] = values[i]
+end
+return track(w, key, loaded)
+end
+local function time_of(w, clock, caller_clock, ahead_max)
+if w.clock > math.max(clock, caller_clock) + TIME_AHEAD * ahead_max and w.clock > w.at then
+error('the wallet is ahead of its time')
+end
+return math.max(math.min(clock, caller_clock + ahead_max), w.clock)
+end
+local function get(w, field)
+local value = w.loaded[field]
+if value == nil then
+value = redis.call('HGET', w.key, field)
+w.loaded[field] = value
+end
+return value
+end
+local function write(w, field, value)
+local writes, written = w.writes, w.written
+writes[written + 1] = field
+writes[written + 2] = value
+w.written = written + 2
+end
+local function put(w, field, value)
+write(w, field, value)
+w.loaded[field] = value
+end
+local function remove(w, field)
+w.gone = w.gone or {}
+w.gone[#w.gone + 1] = field
+w.loaded[field] = false
+end
+local function read_hold(w, id)
+local bytes = get(w, 'h:' .. id)
+if not bytes then
+return nil
+end
+local amount, captured, left, expires, refunded = unpack_bytes(HOLD, bytes)
+return { amount = amount, captured = captured, left = left, expires = expires, refunded = refunded }
+end
+local function format_hold(hold)
+return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
+end
+local function due_holds(w, now)
+local due = {}
+local next_due = 0
+local function consider(field, value)
+local expires = unpack_bytes('<d', value, HOLD_EXPIRES)
+if expires > now then
+if next_due == 0 or expires < next_due then
+next_due = expires
+end
+return
+end
+local id = string.sub(field, 3)
+w.loaded[field] = value
+local hold = read_hold(w, id)
+hold.id = id
+due[#due + 1] = hold
+end
+local held = {}
+for field, value in pairs(w.loaded) do
+if value and string.sub(field, 1, 2) == 'h:' then
+held[field] = value
+end
+end
+local all = redis.call('HGETALL', w.key)
+for i = 1, #all, 2 do
+local field = all[i]
+if string.sub(field, 1, 2) == 'h:' and w.loaded[field] == nil then
+held[field] = all[i + 1]
+end
+end
+for field, value in pairs(held) do
+consider(field, value)
+end
+table.sort(due, function(a, b)
+if a.expires ~= b.expires then
+return a.expires < b.expires
+end
+return a.id < b.id
+end)
+return due, next_due
+end
+local function in_parts(command, key, values, count)
+for i = 1, count, VALUES_MAX do
+redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
+end
+end
+local function open_stock(w, key, fields)
+fields[#fields + 1] = 'epoch'
+local values = redis.pcall('HMGET', key, unpack(fields))
+if values[#fields] ~= digits(w.epoch) then
+return false
+end
+local loaded = {}
+for i = 1, #fields - 1 do
+loaded[fields[i]] = values[i]
+end
+w.stock = { key = key, loaded = loaded, changed = {} }
+return true
+end
+local function stock_get(w, field)
+local loaded = w.stock.loaded
+local value = loaded[field]
+if value == nil then
+value = redis.call('HGET', w.stock.key, field)
+loaded[field] = value
+end
+return value
+end
+local function stock_put(w, field, value)
+w.stock.loaded[field] = value
+w.stock.changed[field] = true
+end
+local function write_stock(w)
+local written, gone = {}, {}
+for field in pairs(w.stock.changed) do
+local value = w.stock.loaded[field]
+if value then
+written[#written + 1] = field
+written[#written + 1] = value
+else
+gone[#gone + 1] = field
+end
+end
+in_parts('HSET', w.stock.key, written, #written)
+in_parts('HDEL', w.stock.key, gone, #gone)
+end
+local function read_lines(words, from)
+local lines = {}
+for i = from, #words do
+local item, quantity, share = string.match(words[i], '^(%d+):(%d+)/(%d+)$')
+lines[#lines + 1] = { item = item, quantity = tonumber(quantity), share = tonumber(share) }
+end
+return lines
+end
+local function words_of(text)
+local words = {}
+for word in string.gmatch(text, '%S+') do
+words[#words + 1] = word
+end
+return words
+end
+local function read_order(c)
+if not c.order then
+local words = words_of(c.params)
+if words[1] == 'checkout' then
+c.order = {
+mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = tonumber(words[5]), per_buyer = tonumber(words[6]),
+buyer = words[7], lines = read_lines(words, 8),
+}
+elseif words[1] == 'purchase' then
+c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]) }
+else
+c.order = { lines = read_lines(words, 2) }
+end
+end
+return c.order
+end
+local function stock_fields(c, fields)
+if c.kind == 'checkout' then
+local order = read_order(c)
+fields[#fields + 1] = 'u:' .. order.buyer
+for i = 1, #order.lines do
+fields[#fields + 1] = 'i:' .. order.lines[i].item
+end
+elseif c.hold ~= '' then
+fields[#fields + 1] = 'c:' .. c.hold
+end
+end
+local function total(lines)
+local sum = 0
+for i = 1, #lines do
+sum = sum + lines[i].quantity
+end
+return sum
+end
+local function lines_text(...)
+local words = {}
+for _, lines in ipairs({ ... }) do
+for i = 1, #lines do
+words[#words + 1] = '[' .. lines[i].item .. ',' .. digits(lines[i].quantity) .. ']'
+end
+end
+return '[' .. table.concat(words, ',') .. ']'
+end
+local function taken_of(w, item)
+return tonumber(stock_get(w, 'i:' .. item) or '0')
+end
+local function left_of(w, line)
+return line.share - taken_of(w, line.item)
+end
+local function add_taken(w, lines, sign)
+for i = 1, #lines do
+local taken = taken_of(w, lines[i].item) + sign * lines[i].quantity
+stock_put(w, 'i:' .. lines[i].item, taken ~= 0 and digits(taken))
+end
+end
+local function read_buyer(w, id)
+local value = stock_get(w, 'u:' .. id)
+if not value then
+return 0, ''
+end
+local taken, running = string.match(value, '^(%d+) (.*)$')
+return tonumber(taken), running
+end
+local function write_buyer(w, id, taken, running)
+stock_put(w, 'u:' .. id, (taken > 0 or running ~= '') and digits(taken) .. ' ' .. running)
+end
+local function read_checkout(w, hold)
+local value = stock_get(w, 'c:' .. hold)
+if not value then
+return nil
+end
+local words = words_of(value)
+return { mode = words[1], buyer = words[2], lines = read_lines(words, 3) }
+end
+local function write_checkout(w, hold, checkout)
+local words = { checkout.mode, checkout.buyer }
+for i = 1, #checkout.lines do
+local line = checkout.lines[i]
+words[#words + 1] = line.item .. ':' .. digits(line.quantity) .. '/' .. digits(line.share)
+end
+stock_put(w, 'c:' .. hold, table.concat(words, ' '))
+end
+local function apply_stock(w, kind, c, hold, sold)
+local word = string.match(c.params, '^%a+')
+if word == 'checkout' then
+local order = read_order(c)
+local checkout = read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
+for i = 1, #order.lines do
+checkout.lines[#checkout.lines + 1] = order.lines[i]
+end
+write_checkout(w, hold, checkout)
+local taken = read_buyer(w, order.buyer)
+if order.mode == 'reserve' then
+add_taken(w, order.lines, 1)
+taken = taken + total(order.lines)
+end
+write_buyer(w, order.buyer, taken, hold)
+return
+end
+if word == 'give' or word == 'take' then
+add_taken(w, read_order(c).lines, word == 'give' and 1 or -1)
+return
+end
+local checkout = hold ~= '' and read_checkout(w, hold)
+if not checkout then
+return
+end
+local before = checkout.mode == 'reserve' and checkout.lines or {}
+local after = kind == 'settle' and (sold or checkout.lines) or {}
+add_taken(w, before, -1)
+add_taken(w, after, 1)
+local taken = read_buyer(w, checkout.buyer)
+write_buyer(w, checkout.buyer, taken - total(before) + total(after), '')
+stock_put(w, 'c:' .. hold, false)
+end
+local function enter(agenda_key, ...)
+local reply = redis.pcall('ZADD', agenda_key, ...)
+if type(reply) == 'table' and reply.err then
+redis.call('DEL', agenda_key)
+redis.call('ZADD', agenda_key, ...)
+end
+end
+local function write_wallet(w, agenda_key, name, wanted)
+if w.due > 0 and w.due < wanted then
+wanted = w.due
+end
+if w.agenda == 0 or wanted < w.agenda then
+w.agenda = wanted
+enter(agenda_key, digits(wanted), name)
+elseif w.clock - w.agenda > OVERLOOKED_MS then
+w.agenda = wanted
+enter(agenda_key, 'NX', digits(wanted), name)
+end
+w.writes[2] = format_core(w)
+in_parts('HSET', w.key, w.writes, w.written)
+if w.stock then
+write_stock(w)
+end
+if w.gone then
+local gone = {}
+for i = 1, #w.gone do
+if not w.loaded[w.gone[i]] then
+gone[#gone + 1] = w.gone[i]
+end
+end
+in_parts('HDEL', w.key, gone, #gone)
+end
+end
+local field = 'u:' .. ARGV[2]
+local w, why = read_wallet(KEYS[1], CORE_ALONE, incarnation(), tonumber(ARGV[1]))
+if not w then
+return { why }
+end
+if not open_stock(w, KEYS[2], { field }) then
+return { 'stock' }
+end
+local _, running = read_buyer(w, ARGV[2])
+local hold = running ~= '' and read_hold(w, running)
+if not hold then
+return { 'trusted' }
+end
+return { 'trusted', running, digits(hold.expires), stock_get(w, 'c:' .. running) }
+`,
+}
+
 export const stripe402Change: Script = {
   name: 'stripe402_change',
   sha1: '61ccc0a321e3cd9c3901dacebcd0576560c486ec',
@@ -8176,4 +8600,4 @@ return witnesses
 `,
 }
 
-export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, exposureExpose, exposureFind, keyTtl, lockRelease, lockRenew, lockTake, packedGet, packedIncrement, packedReset, packedSet, permissionsChange, permissionsForget, permissionsRead, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>
+export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, exposureExpose, exposureFind, keyTtl, lockRelease, lockRenew, lockTake, packedGet, packedIncrement, packedReset, packedSet, permissionsChange, permissionsForget, permissionsRead, stockRunning, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>

@@ -1,8 +1,9 @@
-import type { Command, WalletState } from '../machine/index.js'
+import { type Command, type Line, readLines, type WalletState } from '../machine/index.js'
 import type { Place, ScriptRunner } from '../redis/index.js'
 import {
   agendaClaim,
   agendaScan,
+  stockRunning,
   walletDecide,
   walletDistrust,
   walletInspect,
@@ -74,6 +75,13 @@ export type InstallReply =
   | { type: 'installed'; lost: { key: string; code: string }[] }
   | { type: 'newer'; epoch: number }
   | { type: 'late' }
+
+/** An open checkout. */
+export interface Running {
+  readonly hold: string
+  readonly expiresAt: number
+  readonly lines: readonly Line[]
+}
 
 export interface SequencerOptions {
   /** How far ahead of the caller's clock Redis's clock is believed: a jump beyond that must not expire anything. */
@@ -178,6 +186,16 @@ export class Sequencer {
   async look(place: Place, epochMin: number, asker: string, leaseMs: number): Promise<Look> {
     const keys = [place.walletKey, place.leaseKey, place.stockKey]
     return readLook((await this.#runner.run(walletLook, keys, [epochMin, asker, leaseMs])) as Buffer[])
+  }
+
+  /** The running checkout of a buyer; null: none is. `untrusted`: Redis can't say. */
+  async running(place: Place, epochMin: number, buyer: string): Promise<Running | null | 'untrusted'> {
+    const keys = [place.walletKey, place.stockKey]
+    const reply = ((await this.#runner.run(stockRunning, keys, [epochMin, buyer])) as Buffer[]).map(String)
+    const [why, hold, expiresAt, words] = reply
+    if (why !== 'trusted') return 'untrusted'
+    if (hold === undefined) return null
+    return { hold, expiresAt: Number(expiresAt), lines: readLines((words as string).split(' ').slice(2)) }
   }
 
   /** All that Redis remembers of a wallet; null: nothing that can be read. */

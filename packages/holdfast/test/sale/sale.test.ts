@@ -118,6 +118,38 @@ describe('a sale', () => {
     expect(await sale.status()).toMatchObject({ stock: 0, sold: 2 })
   })
 
+  it('finds a running checkout by its user, whatever Redis remembers', async () => {
+    const sale = hf.sale('found')
+    await sale.open({ ...OPEN, items: unique(3) })
+    expect(await sale.checkoutOf('ann')).toBeNull()
+    await sale.checkout({ user: 'ann', items: [{ id: 'item-0' }], key: key() })
+    const { replayed: _, ...running } = await sale.checkout({ user: 'ann', items: [{ id: 'item-1' }], key: key() })
+    expect(await other.sale('found').checkoutOf('ann')).toEqual(running)
+    await redis.flushdb()
+    expect(await sale.checkoutOf('ann')).toEqual(running)
+    expect(await sale.checkoutOf('bob')).toBeNull()
+    await sale.purchase(running.code)
+    expect(await sale.checkoutOf('ann')).toBeNull()
+  })
+
+  it('takes no checkouts before it begins, or when it was closed; what is in one can still be bought', async () => {
+    const later = hf.sale('tomorrow')
+    await later.open({ ...OPEN, startsAt: NOW + HOUR, endsAt: NOW + 2 * HOUR, items: unique(1) })
+    await expect(later.checkout({ user: 'ann', items: [{ id: 'item-0' }], key: key() })).rejects.toMatchObject({
+      code: 'sale_not_active',
+      startsAt: NOW + HOUR,
+    })
+    const sale = hf.sale('closed')
+    await sale.open({ ...OPEN, items: unique(2) })
+    const { code } = await sale.checkout({ user: 'ann', items: [{ id: 'item-0' }], key: key() })
+    expect(await sale.close()).toMatchObject({ open: false })
+    await expect(sale.checkout({ user: 'bob', items: [{ id: 'item-1' }], key: key() })).rejects.toMatchObject({
+      code: 'sale_not_active',
+    })
+    expect(await sale.purchase(code)).toMatchObject({ items: [{ id: 'item-0', quantity: 1 }] })
+    expect(await hf.wallets()).toEqual([])
+  })
+
   it('refuses codes of other sales and of other tenants', async () => {
     await hf.sale('mine').open({ ...OPEN, items: unique(1) })
     await hf.sale('yours').open({ ...OPEN, items: unique(1) })
