@@ -200,8 +200,8 @@ export const ERRORS = {
   too_large: {
     status: 413,
     retryable: false,
-    meaning: 'The request, or its metadata, is larger than allowed.',
-    action: 'Send less: metadata is limited to 4 kB of JSON.',
+    meaning: 'The request, its metadata or a value is larger than allowed.',
+    action: 'Send less; the message tells the limit. Metadata is limited to 4 kB of JSON.',
   },
   idempotency_conflict: {
     status: 422,
