@@ -34,6 +34,18 @@ export type { Transitions } from './cell/states.js'
 export type { ValueKind, ValueOf } from './cell/value.js'
 export type { Context } from './context.js'
 export { type Exposed, type ExposedTo, Exposure, type ExposureOptions } from './exposure/exposure.js'
+export {
+  type EnvelopeChange,
+  type EnvelopeCreate,
+  type EnvelopeDelete,
+  type EnvelopeReplace,
+  Envelopes,
+  type EnvelopesOptions,
+  type EnvelopeUpdate,
+  type UpdateOptions,
+} from './envelope/envelopes.js'
+export type { Envelope, Upgrades } from './envelope/format.js'
+export type { Schema } from './envelope/schema.js'
 export type { KeyFacts } from './keys.js'
 export type { FieldType, PlacedField } from './packed/layout.js'
 export {

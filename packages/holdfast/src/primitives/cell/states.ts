@@ -6,6 +6,8 @@ export type Transitions<State extends string> = Readonly<Record<State, readonly 
 const NAME = /^[A-Za-z0-9_.-]{1,64}$/
 const STATES_MAX = 64
 
+export const isStateName = (name: unknown): name is string => typeof name === 'string' && NAME.test(name)
+
 /** A small machine: which states there are, and from which one comes to which. */
 export class States<State extends string> {
   readonly #after: ReadonlyMap<string, readonly string[]>
@@ -19,7 +21,7 @@ export class States<State extends string> {
     if (names.length === 0 || names.length > STATES_MAX)
       throw invalid('states', `1 to ${STATES_MAX}`, `${names.length}`)
     for (const name of names) {
-      if (!NAME.test(name)) throw invalid('states', 'names of 1 to 64 of A-Z, a-z, 0-9, _, . and -', show(name))
+      if (!isStateName(name)) throw invalid('states', 'names of 1 to 64 of A-Z, a-z, 0-9, _, . and -', show(name))
     }
     for (const next of this.#after.values()) {
       if (!Array.isArray(next)) throw invalid('states', 'an array after each', show(next))
