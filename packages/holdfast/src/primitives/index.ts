@@ -59,4 +59,11 @@ export { Permissions, type PermissionsChange, type PermissionsOptions } from './
 export type { Lifetime } from './lifetime.js'
 export { Primitives, type PrimitivesOptions } from './primitives.js'
 export { type KeySample, KeySampler, type KeySamplerOptions } from './sampler.js'
+export {
+  type ShardedCall,
+  ShardedCounter,
+  type ShardedCounterOptions,
+  type ShardedRead,
+} from './sharded/sharded-counter.js'
+export type { ShardedTotal } from './sharded/totals.js'
 export { FixedWindow, type FixedWindowOptions, type WindowCall, type WindowCount } from './window/fixed-window.js'

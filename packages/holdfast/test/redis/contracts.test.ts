@@ -13,6 +13,7 @@ import { useExposure } from './support/exposure-calls.js'
 import { usePacked, usePermissions } from './support/layout-calls.js'
 import { useCells } from './support/cell-calls.js'
 import { script } from './support/scripts.js'
+import { useShardedCounters } from './support/sharded-calls.js'
 import { StrictRunner, sitesOf } from './support/strict-runner.js'
 import { useStripe402 } from './support/stripe402-calls.js'
 import { useWindows } from './support/window-calls.js'
@@ -79,6 +80,7 @@ describe('every shipped script', () => {
     await usePermissions(runner)
     await usePacked(runner)
     await useCells(runner)
+    await useShardedCounters(runner)
     expect(await runner.denied()).toEqual([])
     const reached = new Set(await runner.reached())
     expect(shipped.flatMap(sitesOf).filter((site) => !reached.has(site))).toEqual([])

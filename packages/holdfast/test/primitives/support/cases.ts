@@ -30,4 +30,9 @@ export const NOT_ARISING: Readonly<Record<string, Partial<Record<Case, string>>>
     'ttl kept': 'permissions stay until they are revoked',
     expired: 'permissions stay until they are revoked',
   },
+  'sharded-counter': {
+    'wrong state': 'a count has no states',
+    duplicate:
+      'two calls are two things that happened: an answer that was lost is `unavailable`, and not asked for again',
+  },
 }
