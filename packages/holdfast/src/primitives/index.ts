@@ -59,6 +59,9 @@ export { Permissions, type PermissionsChange, type PermissionsOptions } from './
 export type { Lifetime } from './lifetime.js'
 export { Primitives, type PrimitivesOptions } from './primitives.js'
 export { type KeySample, KeySampler, type KeySamplerOptions } from './sampler.js'
+export { FastSequence, type FastSequenceOptions, type NumberRange } from './sequence/fast-sequence.js'
+export { GaplessSequence } from './sequence/gapless-sequence.js'
+export { StrictSequence, type StrictSequenceOptions } from './sequence/strict-sequence.js'
 export {
   type ShardedCall,
   ShardedCounter,

@@ -2272,6 +2272,134 @@ end)
 `,
 }
 
+export const sequenceNext: Script = {
+  name: 'sequence_next',
+  sha1: '174a49db166cd47aeb994424f42301087cec3866',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local COUNT_MAX = 9007199254740991
+local function count_of(value)
+if not value then
+return 0
+end
+local count = #value <= 16 and string.match(value, '^%d+$') and tonumber(value)
+if not count or count > COUNT_MAX then
+damaged()
+end
+return count
+end
+local function digits(count)
+return string.format('%.0f', count)
+end
+local function put(key, value, ends)
+if ends == 'keep' then
+redis.call('SET', key, value, 'KEEPTTL')
+elseif ends == 'none' then
+redis.call('SET', key, value)
+else
+redis.call('SET', key, value, 'PX', ends)
+end
+end
+return each(1, 2, function(k, a)
+local key, many = KEYS[k + 1], tonumber(ARGV[a + 1])
+local value = redis.call('GET', key)
+local last = count_of(value)
+if last > COUNT_MAX - many then
+return 'over'
+end
+put(key, digits(last + many), value and 'keep' or ARGV[a + 2])
+return digits(last + many)
+end)
+`,
+}
+
+export const sequenceRaise: Script = {
+  name: 'sequence_raise',
+  sha1: '65403b7563bbee76361d565c44b72a057f4f1395',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local COUNT_MAX = 9007199254740991
+local function count_of(value)
+if not value then
+return 0
+end
+local count = #value <= 16 and string.match(value, '^%d+$') and tonumber(value)
+if not count or count > COUNT_MAX then
+damaged()
+end
+return count
+end
+local function digits(count)
+return string.format('%.0f', count)
+end
+local function put(key, value, ends)
+if ends == 'keep' then
+redis.call('SET', key, value, 'KEEPTTL')
+elseif ends == 'none' then
+redis.call('SET', key, value)
+else
+redis.call('SET', key, value, 'PX', ends)
+end
+end
+return each(1, 2, function(k, a)
+local key, least = KEYS[k + 1], tonumber(ARGV[a + 1])
+local value = redis.call('GET', key)
+local last = count_of(value)
+if last >= least then
+return digits(last)
+end
+put(key, digits(least), value and 'keep' or ARGV[a + 2])
+return digits(least)
+end)
+`,
+}
+
 export const shardedAdd: Script = {
   name: 'sharded_add',
   sha1: '379a4f6a60f63d6da9818387ffb7ea2eebe8c461',
@@ -7017,4 +7145,4 @@ return witnesses
 `,
 }
 
-export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, cellDrop, cellGet, cellSet, cellSwap, cellTransition, cellUnlink, exposureExpose, exposureFind, keyTtl, lockRelease, lockRenew, lockTake, packedGet, packedIncrement, packedReset, packedSet, permissionsChange, permissionsForget, permissionsRead, shardedAdd, shardedRead, shardedReset, shardedTake, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>
+export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, cellDrop, cellGet, cellSet, cellSwap, cellTransition, cellUnlink, exposureExpose, exposureFind, keyTtl, lockRelease, lockRenew, lockTake, packedGet, packedIncrement, packedReset, packedSet, permissionsChange, permissionsForget, permissionsRead, sequenceNext, sequenceRaise, shardedAdd, shardedRead, shardedReset, shardedTake, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>

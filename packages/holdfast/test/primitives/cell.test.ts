@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { Cell, type SetOptions } from 'holdfast/primitives'
+import { Cell, KeySampler, type SetOptions } from 'holdfast/primitives'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { whileAway } from './support/away.js'
 import { type On, onSingle, TOPOLOGIES } from './support/topologies.js'
@@ -99,6 +99,20 @@ describe.each(TOPOLOGIES)('cell on %s', (_, open) => {
     expect(await cell.ttl('user')).toEqual({ result: 'no_end' })
     expect(await on.keys(operation)).toEqual([expect.stringMatching(/^hf:app:cell-lasting:v1:/)])
     expect(await cellOf(operation).get('user')).toBeNull()
+  })
+
+  it('metrics: an end is missed only where there should be one', async () => {
+    const owner = `cells-${process.pid}-${Date.now()}`
+    const mine = await open({ owner })
+    const ending = new Cell(mine.primitives, 'ending', { ttlMs })
+    await ending.set('a', 'x')
+    await ending.set('b', 'x')
+    await new Cell(mine.primitives, 'staying', { ttlMs: 'none' }).set('a', 'x')
+    const [key = ''] = await mine.keys('ending')
+    await mine.redis.persist(key)
+    const sampler = new KeySampler(mine.primitives, { owner })
+    await expect.poll(() => sampler.step()).toEqual({ keys: { cell: 2, 'cell-lasting': 1 }, ttlMissing: { cell: 1 } })
+    await mine.close()
   })
 
   it('expired: what has gone by itself is missing', async () => {

@@ -13,6 +13,7 @@ import { useExposure } from './support/exposure-calls.js'
 import { usePacked, usePermissions } from './support/layout-calls.js'
 import { useCells } from './support/cell-calls.js'
 import { script } from './support/scripts.js'
+import { useSequences } from './support/sequence-calls.js'
 import { useShardedCounters } from './support/sharded-calls.js'
 import { StrictRunner, sitesOf } from './support/strict-runner.js'
 import { useStripe402 } from './support/stripe402-calls.js'
@@ -81,6 +82,7 @@ describe('every shipped script', () => {
     await usePacked(runner)
     await useCells(runner)
     await useShardedCounters(runner)
+    await useSequences(runner)
     expect(await runner.denied()).toEqual([])
     const reached = new Set(await runner.reached())
     expect(shipped.flatMap(sitesOf).filter((site) => !reached.has(site))).toEqual([])
