@@ -28,13 +28,16 @@ export class Calls {
   readonly #context: Context
   readonly #purpose: Purpose
   readonly #script: Script
+  readonly #callMax: number
   #waiting: Waiting[] = []
   readonly #send = () => this.#sendAll()
 
-  constructor(context: Context, purpose: Purpose, script: Script) {
+  /** `callMax`: for what is so large that fewer should go together. */
+  constructor(context: Context, purpose: Purpose, script: Script, callMax = CALL_MAX) {
     this.#context = context
     this.#purpose = purpose
     this.#script = script
+    this.#callMax = Math.min(callMax, CALL_MAX)
   }
 
   /** The answer: bytes, a number, or an array of them. */
@@ -50,7 +53,9 @@ export class Calls {
     const waiting = this.#waiting
     this.#waiting = []
     for (const group of this.#context.isCluster ? bySlot(waiting) : [waiting]) {
-      for (let from = 0; from < group.length; from += CALL_MAX) void this.#call(group.slice(from, from + CALL_MAX))
+      for (let from = 0; from < group.length; from += this.#callMax) {
+        void this.#call(group.slice(from, from + this.#callMax))
+      }
     }
   }
 

@@ -74,6 +74,21 @@ describe.each(TOPOLOGIES)('cells in batches on %s', (name, open) => {
     expect(sent.cell_get).toBeLessThanOrEqual(3 * (name === 'a Cluster' ? slots : Math.ceil(asked.length / 32)))
   })
 
+  it('sends fewer together where values may be large', async () => {
+    const cell = new Cell(on.primitives, on.operation(), {
+      ttlMs,
+      maxBytes: 1_024 * 1_024,
+      manyMaxBytes: 64 * 1_024 * 1_024,
+    })
+    const large = 'x'.repeat(1_024 * 1_024)
+    sent = {}
+    // All of one slot, which could be one call.
+    const written = await Promise.all(Array.from({ length: 6 }, () => cell.set('user', large)))
+    expect(written).toEqual(written.map(() => ({ result: 'written' })))
+    expect(sent.cell_set).toBeGreaterThanOrEqual(3)
+    expect(await cell.get('user')).toBe(large)
+  })
+
   it('refuses more than the caps before anything is sent, and stops reading where there is more', async () => {
     const cell = new Cell(on.primitives, on.operation(), { ttlMs, manyMax: 100, manyMaxBytes: 1_000 })
     await cell.set('user-0', 'before')

@@ -1,4 +1,4 @@
-import { startRedis } from '@holdfast/services'
+import { startPostgres, startRedis } from '@holdfast/services'
 import { GaplessSequence, Primitives, StrictSequence } from 'holdfast/primitives'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -127,6 +127,28 @@ describe('strict sequence', () => {
     expect(refused.map(({ status }) => status)).toEqual(upTo(5).map(() => 'rejected'))
     await pool.query('ALTER TABLE holdfast.elsewhere RENAME TO sequences')
     expect(await invoices.next('2026')).toBe(3)
+  })
+
+  it('gives no number twice when Postgres crashes and comes back', async () => {
+    const server = await startPostgres({ durable: false })
+    try {
+      const primitives = await Primitives.connect({ redis, postgres: server.url })
+      opened.push(primitives)
+      const invoices = new StrictSequence(primitives, 'invoice', { blockSize: 2 })
+      const given = [await invoices.next('2026'), await invoices.next('2026'), await invoices.next('2026')]
+      await server.kill()
+      // What is left of the block, and then nothing.
+      given.push(await invoices.next('2026'))
+      await expect(invoices.next('2026')).rejects.toMatchObject({ code: 'unavailable', retryable: true })
+      await server.restart()
+      await expect.poll(() => invoices.next('2026').then((number) => given.push(number)), { timeout: 20_000 }).toBe(5)
+      given.push(await new StrictSequence(primitives, 'invoice').next('2026'))
+      expect(given.slice(0, 4)).toEqual(upTo(4))
+      expect(isUnique(given)).toBe(true)
+    } finally {
+      await Promise.all(opened.splice(0).map((primitives) => primitives.close()))
+      await server.stop()
+    }
   })
 
   it('takes no number beyond 2^53 − 1', async () => {
@@ -275,6 +297,16 @@ describe('gapless sequence', () => {
       expect(paths[0].search_path).toBe('public')
     })
     expect(await within((client) => invoices.next(client, '2026'), 'SERIALIZABLE')).toBe(2)
+  })
+
+  it('tells who sees no more than was there when it began to try again', async () => {
+    const late = within(async (client) => {
+      await client.query('SELECT 1')
+      expect(await within((other) => invoices.next(other, '2026'))).toBe(1)
+      return invoices.next(client, '2026')
+    }, 'REPEATABLE READ')
+    await expect(late).rejects.toMatchObject({ code: 'unavailable', outcome: 'retry', retryable: true })
+    expect(await within((client) => invoices.next(client, '2026'))).toBe(2)
   })
 
   it('takes no client outside of a transaction: the number would be gone before what bears it is there', async () => {

@@ -52,6 +52,9 @@ export interface SetOptions {
 
 const KIB = 1_024
 const MIB = 1_024 * KIB
+/** Of values that a call carries at most: while a script runs, the server serves nobody else. */
+const CALL_BYTES_MAX = 2 * MIB
+
 type Of = string | readonly string[]
 
 /**
@@ -84,7 +87,8 @@ export class Cell<Kind extends ValueKind = 'text'> {
     this.#context = context
     this.#purpose = purposeFor('cell', this.ttlMs)
     this.#space = new KeySpace(context, this.#purpose, operation)
-    const calls = (script: Script) => new Calls(context, this.#purpose, script)
+    const callMax = Math.floor(CALL_BYTES_MAX / this.maxBytes)
+    const calls = (script: Script) => new Calls(context, this.#purpose, script, callMax)
     this.#get = calls(cellGet)
     this.#set = calls(cellSet)
     this.#swap = calls(cellSwap)

@@ -52,7 +52,7 @@ export class StateCell<State extends string> {
     this.#states.check('state', state)
     const { ttlMs } = optionsOf('options', options)
     if (ttlMs === 'keep') throw invalid('ttlMs', 'milliseconds', show(ttlMs))
-    const answer = await this.#cell.set(of, state, { when: 'missing', ...(options.ttlMs !== undefined && options) })
+    const answer = await this.#cell.set(of, state, { ...options, when: 'missing' })
     if (answer.result === 'written') return { result: 'started' }
     return { result: 'exists', state: this.#known(of, answer.current as string) }
   }

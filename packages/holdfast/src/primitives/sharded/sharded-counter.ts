@@ -137,8 +137,10 @@ export class ShardedCounter {
     for (let round = 1; left > 0 && chosen === null && round <= ROUNDS_MAX; round += 1) {
       const wanted = planOf(await this.#counts(place), left)
       if (wanted.length === 0) break
-      const taken = await Promise.all(wanted.map(([shard, most]) => this.#takeFrom(place, shard, most)))
-      left -= taken.reduce((sum, one) => sum + one, 0)
+      await inLanes(wanted, LANES, async ([shard, most]) => {
+        const taken = await this.#takeFrom(place, shard, most)
+        left -= taken
+      })
     }
     tell(this.#context, this.#purpose, left === 0 ? 'refunded' : 'refunded_less')
     return { refunded: by - left }
@@ -157,7 +159,7 @@ export class ShardedCounter {
     if (typeof of !== 'string' && (!Array.isArray(of) || of.length === 0)) {
       throw invalid('scope', 'a string or some strings', show(of))
     }
-    const words = typeof of === 'string' ? [of] : of
+    const words = typeof of === 'string' ? [of] : [...of]
     const windowMs = this.#windowMs
     return { words, label: windowMs === null ? null : labelOf(atMs - (atMs % windowMs), windowMs) }
   }
