@@ -33,7 +33,6 @@ export { StateCell, type StateCellOptions, type StateChange, type StateStart } f
 export type { Transitions } from './cell/states.js'
 export type { ValueKind, ValueOf } from './cell/value.js'
 export type { Context } from './context.js'
-export { type Exposed, type ExposedTo, Exposure, type ExposureOptions } from './exposure/exposure.js'
 export {
   type EnvelopeChange,
   type EnvelopeCreate,
@@ -46,7 +45,9 @@ export {
 } from './envelope/envelopes.js'
 export type { Envelope, Upgrades } from './envelope/format.js'
 export type { Schema } from './envelope/schema.js'
+export { type Exposed, type ExposedTo, Exposure, type ExposureOptions } from './exposure/exposure.js'
 export type { KeyFacts } from './keys.js'
+export type { Lifetime } from './lifetime.js'
 export type { FieldType, PlacedField } from './packed/layout.js'
 export {
   type Incremented,
@@ -56,7 +57,6 @@ export {
 } from './packed/packed-counters.js'
 export type { OlderLayout, PermissionsLayout } from './permissions/layout.js'
 export { Permissions, type PermissionsChange, type PermissionsOptions } from './permissions/permissions.js'
-export type { Lifetime } from './lifetime.js'
 export { Primitives, type PrimitivesOptions } from './primitives.js'
 export { type KeySample, KeySampler, type KeySamplerOptions } from './sampler.js'
 export { FastSequence, type FastSequenceOptions, type NumberRange } from './sequence/fast-sequence.js'

@@ -1,7 +1,9 @@
 import fc from 'fast-check'
 import { Cell, KeySampler, type SetOptions } from 'holdfast/primitives'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { cellSet, cellSwap } from '../../src/redis/scripts.generated.js'
 import { whileAway } from './support/away.js'
+import { whileAnswersGetLost } from './support/lost.js'
 import { type On, onSingle, TOPOLOGIES } from './support/topologies.js'
 
 const ttlMs = 60_000
@@ -303,6 +305,22 @@ describe.each(TOPOLOGIES)('cell on %s', (_, open) => {
 })
 
 describe('cell', () => {
+  it('duplicate: a change whose answer was lost is done once, told as unknown, and not sent again', async () => {
+    await whileAnswersGetLost(async (primitives, lose) => {
+      const cell = new Cell(primitives, 'state', { ttlMs })
+      await cell.set('user', 'a')
+      await cell.compareAndSet('user', 'a', 'b')
+      const unknown = { code: 'unavailable', outcome: 'unknown', retryable: true }
+      const [lost] = await Promise.allSettled([cell.compareAndSet('user', 'b', 'c'), lose(cellSwap)])
+      expect(lost).toMatchObject({ status: 'rejected', reason: unknown })
+      // Who reads, or asks again, finds its own value.
+      expect(await cell.compareAndSet('user', 'b', 'c')).toEqual({ result: 'differs', current: 'c' })
+      const [set] = await Promise.allSettled([cell.set('user', 'd'), lose(cellSet)])
+      expect(set).toMatchObject({ status: 'rejected', reason: unknown })
+      expect(await cell.get('user')).toBe('d')
+    })
+  })
+
   it('redis away: refuses, as unavailable', async () => {
     await whileAway(async (primitives) => {
       const cell = new Cell(primitives, 'state', { ttlMs })

@@ -1,8 +1,9 @@
 import fc from 'fast-check'
 import { FastSequence } from 'holdfast/primitives'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { sequenceNext } from '../../src/redis/scripts.generated.js'
+import { sequenceNext, sequenceRaise } from '../../src/redis/scripts.generated.js'
 import { whileAway } from './support/away.js'
+import { whileAnswersGetLost } from './support/lost.js'
 import { type On, onSingle, TOPOLOGIES } from './support/topologies.js'
 
 const MAX = Number.MAX_SAFE_INTEGER
@@ -65,16 +66,6 @@ describe.each(TOPOLOGIES)('fast sequence on %s', (_, open) => {
     // Never back.
     expect(await tickets.raise('a', 10)).toBe(51)
     expect(await tickets.next('a')).toBe(52)
-  })
-
-  it('duplicate: a call that runs twice, because its answer was lost, leaves a number out and gives none twice', async () => {
-    const operation = on.operation()
-    const tickets = sequenceOf(operation)
-    expect(await tickets.next('a')).toBe(1)
-    const [key = ''] = await on.keys(operation)
-    expect(sequenceNext.resend).toBe('safe')
-    await on.primitives.context.runner.run(sequenceNext, [key], [1, 1, ttlMs])
-    expect(await tickets.next('a')).toBe(3)
   })
 
   it('wrong type, serialization: something else under the key is told and left as it is', async () => {
@@ -146,6 +137,20 @@ describe.each(TOPOLOGIES)('fast sequence on %s', (_, open) => {
 })
 
 describe('fast sequence', () => {
+  it('duplicate: a call whose answer was lost is sent again, which leaves a number out and gives none twice', async () => {
+    await whileAnswersGetLost(async (primitives, lose) => {
+      const tickets = new FastSequence(primitives, 'ticket', { ttlMs })
+      expect(await tickets.next('a')).toBe(1)
+      expect(await tickets.next('a')).toBe(2)
+      const [number] = await Promise.all([tickets.next('a'), lose(sequenceNext)])
+      expect(number).toBe(4)
+      expect(await tickets.raise('a', 10)).toBe(10)
+      const [raised] = await Promise.all([tickets.raise('a', 20), lose(sequenceRaise)])
+      expect(raised).toBe(20)
+      expect(await tickets.next('a')).toBe(21)
+    })
+  })
+
   it('redis away: refuses, as unavailable', async () => {
     await whileAway(async (primitives) => {
       const tickets = new FastSequence(primitives, 'ticket', { ttlMs })

@@ -2,7 +2,9 @@ import fc from 'fast-check'
 import { ShardedCounter } from 'holdfast/primitives'
 import type { Cluster } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { shardedAdd, shardedReset, shardedTake } from '../../src/redis/scripts.generated.js'
 import { whileAway } from './support/away.js'
+import { whileAnswersGetLost } from './support/lost.js'
 import { type On, onCluster, onSingle, TOPOLOGIES } from './support/topologies.js'
 
 const MAX = Number.MAX_SAFE_INTEGER
@@ -275,6 +277,24 @@ describe('sharded counter', () => {
     const slots = await Promise.all(found.flat().map((key) => on.redis.cluster('KEYSLOT', key)))
     expect(new Set(slots).size).toBeGreaterThanOrEqual(60)
     await on.close()
+  })
+
+  it('duplicate: what was counted and not answered is told as unknown, and not counted again', async () => {
+    await whileAnswersGetLost(async (primitives, lose) => {
+      const counter = new ShardedCounter(primitives, 'views', { ttlMs, shards: 2 })
+      await counter.add('page', { by: 10 })
+      await counter.refund('page')
+      const unknown = { code: 'unavailable', outcome: 'unknown' }
+      const [added] = await Promise.allSettled([counter.add('page'), lose(shardedAdd)])
+      expect(added).toMatchObject({ status: 'rejected', reason: unknown })
+      expect((await counter.read('page')).count).toBe(10n)
+      const [taken] = await Promise.allSettled([counter.refund('page', { by: 10 }), lose(shardedTake)])
+      expect(taken).toMatchObject({ status: 'rejected', reason: unknown })
+      // To forget twice does no harm, so that is sent again.
+      await counter.reset('other')
+      await Promise.all([counter.reset('page'), lose(shardedReset)])
+      expect((await counter.read('page')).count).toBe(0n)
+    })
   })
 
   it('redis away: refuses, as unavailable', async () => {

@@ -35,7 +35,5 @@ export const NOT_ARISING: Readonly<Record<string, Partial<Record<Case, string>>>
   },
   'sharded-counter': {
     'wrong state': 'a count has no states',
-    duplicate:
-      'two calls are two things that happened: an answer that was lost is `unavailable`, and not asked for again',
   },
 }
