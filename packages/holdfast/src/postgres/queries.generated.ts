@@ -492,6 +492,10 @@ RETURNING replace(w.ref::text, '-', '') AS ref, w.epoch, w.memory, w.seq, encode
           clock_ms() AS clock,
           r.known_epoch <= (SELECT s.epoch_floor FROM settings s) OR (r.known_seq = 0 AND w.genesis = r.known_hash)
           OR EXISTS (SELECT FROM entries e WHERE e.wallet = w.ref AND e.seq = r.known_seq AND e.hash = r.known_hash) AS holds`,
+  raiseSequence: `INSERT INTO sequences AS s (owner, tenant, operation, scope, gapless, last)
+VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (owner, tenant, operation, scope, gapless) DO UPDATE SET last = greatest(s.last, EXCLUDED.last)
+RETURNING last`,
   readEntries: `-- A page of a journal by seq, each entry with what it links to. Looked up one by one: a join reads all that the wallet ever did.
 SELECT e.*, encode(e.hash, 'hex') AS hash_hex,
        encode(coalesce((SELECT p.hash FROM entries p WHERE p.wallet = e.wallet AND p.seq = e.seq - 1),
@@ -603,6 +607,7 @@ RETURNING id, tenant, name, scopes, wallet_prefix, hash, created_at, expires_at,
 UPDATE settings
 SET stopped_at = coalesce(stopped_at, clock_ms()), stopped_because = coalesce(stopped_because, $2), stopped_epoch = greatest(stopped_epoch, $1)
 WHERE epoch_floor < $1`,
+  takeNumbers: `SELECT take_numbers($1, $2, $3, $4, false, $5) AS last`,
   takeOver: `-- The Postgres path owns the wallet before it decides: an epoch of Redis is raised, one of its own is joined.
 UPDATE wallets
 SET epoch = CASE WHEN owner = 'postgres' AND epoch > timeline_epoch() THEN epoch

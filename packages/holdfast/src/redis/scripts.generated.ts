@@ -1105,6 +1105,273 @@ export const agendaScan: Script = {
 `,
 }
 
+export const cellDrop: Script = {
+  name: 'cell_drop',
+  sha1: 'faa39d2beb0f0b7a44502774d5a994eb4a73342e',
+  keys: { min: 1, variable: true },
+  resend: 'never',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+return each(1, 1, function(k, a)
+local key = KEYS[k + 1]
+local held = redis.call('GET', key)
+if not held then
+return { 'missing' }
+end
+if held ~= ARGV[a + 1] then
+return { 'differs', held }
+end
+redis.call('UNLINK', key)
+return { 'deleted' }
+end)
+`,
+}
+
+export const cellGet: Script = {
+  name: 'cell_get',
+  sha1: '728c890866a4aa0a75952f8a8d88aad546183233',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: true,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+return each(1, 0, function(k)
+return redis.call('GET', KEYS[k + 1])
+end)
+`,
+}
+
+export const cellSet: Script = {
+  name: 'cell_set',
+  sha1: 'db10b2c58554ea4044034fea04fa7f4c2613691a',
+  keys: { min: 1, variable: true },
+  resend: 'never',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local function put(key, value, ends)
+if ends == 'keep' then
+redis.call('SET', key, value, 'KEEPTTL')
+elseif ends == 'none' then
+redis.call('SET', key, value)
+else
+redis.call('SET', key, value, 'PX', ends)
+end
+end
+return each(1, 5, function(k, a)
+local key, when = KEYS[k + 1], ARGV[a + 2]
+local held = redis.call('GET', key)
+if (when == 'missing' and held) or (when == 'there' and not held) then
+return { 'refused', held }
+end
+put(key, ARGV[a + 1], held and ARGV[a + 3] or ARGV[a + 4])
+return { 'written', ARGV[a + 5] == '1' and held }
+end)
+`,
+}
+
+export const cellSwap: Script = {
+  name: 'cell_swap',
+  sha1: '28a17470bf7880d25bc0267fd42a0575897f78bb',
+  keys: { min: 1, variable: true },
+  resend: 'never',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local function put(key, value, ends)
+if ends == 'keep' then
+redis.call('SET', key, value, 'KEEPTTL')
+elseif ends == 'none' then
+redis.call('SET', key, value)
+else
+redis.call('SET', key, value, 'PX', ends)
+end
+end
+return each(1, 3, function(k, a)
+local key = KEYS[k + 1]
+local held = redis.call('GET', key)
+if not held then
+return { 'missing' }
+end
+if held ~= ARGV[a + 1] then
+return { 'differs', held }
+end
+put(key, ARGV[a + 2], ARGV[a + 3])
+return { 'swapped' }
+end)
+`,
+}
+
+export const cellTransition: Script = {
+  name: 'cell_transition',
+  sha1: 'e69e1ef942403948b4e4e5a76f0d533c8337fede',
+  keys: { min: 1, variable: true },
+  resend: 'never',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local function put(key, value, ends)
+if ends == 'keep' then
+redis.call('SET', key, value, 'KEEPTTL')
+elseif ends == 'none' then
+redis.call('SET', key, value)
+else
+redis.call('SET', key, value, 'PX', ends)
+end
+end
+return each(1, 3, function(k, a)
+local key = KEYS[k + 1]
+local state = redis.call('GET', key)
+if not state then
+return { 'missing' }
+end
+if not string.find(state, '^[%w_.-]+$') then
+damaged()
+end
+if not string.find(ARGV[a + 3], ' ' .. state .. ' ', 1, true) then
+return { 'wrong_state', state }
+end
+put(key, ARGV[a + 1], ARGV[a + 2])
+return { 'transitioned', state }
+end)
+`,
+}
+
+export const cellUnlink: Script = {
+  name: 'cell_unlink',
+  sha1: '9ffab08197110c2246f6f140ca914df0366417c6',
+  keys: { min: 1, variable: true },
+  resend: 'never',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+return each(1, 0, function(k)
+return redis.call('UNLINK', KEYS[k + 1])
+end)
+`,
+}
+
 export const exposureExpose: Script = {
   name: 'exposure_expose',
   sha1: 'a1b4503208dcb66014532cf693e744cf3dda63c4',
@@ -2001,6 +2268,333 @@ end
 local keys_each = #KEYS / tonumber(ARGV[1])
 return each(keys_each, 5, function(k, a)
 return flags_of(k, a, keys_each == 2) or ''
+end)
+`,
+}
+
+export const sequenceNext: Script = {
+  name: 'sequence_next',
+  sha1: '174a49db166cd47aeb994424f42301087cec3866',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local COUNT_MAX = 9007199254740991
+local function count_of(value)
+if not value then
+return 0
+end
+local count = #value <= 16 and string.match(value, '^%d+$') and tonumber(value)
+if not count or count > COUNT_MAX then
+damaged()
+end
+return count
+end
+local function digits(count)
+return string.format('%.0f', count)
+end
+local function put(key, value, ends)
+if ends == 'keep' then
+redis.call('SET', key, value, 'KEEPTTL')
+elseif ends == 'none' then
+redis.call('SET', key, value)
+else
+redis.call('SET', key, value, 'PX', ends)
+end
+end
+return each(1, 2, function(k, a)
+local key, many = KEYS[k + 1], tonumber(ARGV[a + 1])
+local value = redis.call('GET', key)
+local last = count_of(value)
+if last > COUNT_MAX - many then
+return 'over'
+end
+put(key, digits(last + many), value and 'keep' or ARGV[a + 2])
+return digits(last + many)
+end)
+`,
+}
+
+export const sequenceRaise: Script = {
+  name: 'sequence_raise',
+  sha1: '65403b7563bbee76361d565c44b72a057f4f1395',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local COUNT_MAX = 9007199254740991
+local function count_of(value)
+if not value then
+return 0
+end
+local count = #value <= 16 and string.match(value, '^%d+$') and tonumber(value)
+if not count or count > COUNT_MAX then
+damaged()
+end
+return count
+end
+local function digits(count)
+return string.format('%.0f', count)
+end
+local function put(key, value, ends)
+if ends == 'keep' then
+redis.call('SET', key, value, 'KEEPTTL')
+elseif ends == 'none' then
+redis.call('SET', key, value)
+else
+redis.call('SET', key, value, 'PX', ends)
+end
+end
+return each(1, 2, function(k, a)
+local key, least = KEYS[k + 1], tonumber(ARGV[a + 1])
+local value = redis.call('GET', key)
+local last = count_of(value)
+if last >= least then
+return digits(last)
+end
+put(key, digits(least), value and 'keep' or ARGV[a + 2])
+return digits(least)
+end)
+`,
+}
+
+export const shardedAdd: Script = {
+  name: 'sharded_add',
+  sha1: '379a4f6a60f63d6da9818387ffb7ea2eebe8c461',
+  keys: { min: 1, variable: true },
+  resend: 'never',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local COUNT_MAX = 9007199254740991
+local function count_of(value)
+if not value then
+return 0
+end
+local count = #value <= 16 and string.match(value, '^%d+$') and tonumber(value)
+if not count or count > COUNT_MAX then
+damaged()
+end
+return count
+end
+local function digits(count)
+return string.format('%.0f', count)
+end
+local function put(key, value, ends)
+if ends == 'keep' then
+redis.call('SET', key, value, 'KEEPTTL')
+elseif ends == 'none' then
+redis.call('SET', key, value)
+else
+redis.call('SET', key, value, 'PX', ends)
+end
+end
+return each(1, 2, function(k, a)
+local key, by = KEYS[k + 1], tonumber(ARGV[a + 1])
+local value = redis.call('GET', key)
+local count = count_of(value)
+if count > COUNT_MAX - by then
+return 'over'
+end
+put(key, digits(count + by), value and 'keep' or ARGV[a + 2])
+return digits(count + by)
+end)
+`,
+}
+
+export const shardedRead: Script = {
+  name: 'sharded_read',
+  sha1: '4c7f81889f1a18e66dfe879a9abd6f25cb19e850',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: true,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local COUNT_MAX = 9007199254740991
+local function count_of(value)
+if not value then
+return 0
+end
+local count = #value <= 16 and string.match(value, '^%d+$') and tonumber(value)
+if not count or count > COUNT_MAX then
+damaged()
+end
+return count
+end
+local function digits(count)
+return string.format('%.0f', count)
+end
+return each(1, 0, function(k)
+return digits(count_of(redis.call('GET', KEYS[k + 1])))
+end)
+`,
+}
+
+export const shardedReset: Script = {
+  name: 'sharded_reset',
+  sha1: '9ffab08197110c2246f6f140ca914df0366417c6',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+return each(1, 0, function(k)
+return redis.call('UNLINK', KEYS[k + 1])
+end)
+`,
+}
+
+export const shardedTake: Script = {
+  name: 'sharded_take',
+  sha1: 'aeaec42d54d596559d36a6a7725a552058378749',
+  keys: { min: 1, variable: true },
+  resend: 'never',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local COUNT_MAX = 9007199254740991
+local function count_of(value)
+if not value then
+return 0
+end
+local count = #value <= 16 and string.match(value, '^%d+$') and tonumber(value)
+if not count or count > COUNT_MAX then
+damaged()
+end
+return count
+end
+local function digits(count)
+return string.format('%.0f', count)
+end
+return each(1, 1, function(k, a)
+local count = count_of(redis.call('GET', KEYS[k + 1]))
+local taken = math.min(count, tonumber(ARGV[a + 1]))
+if taken > 0 then
+redis.call('SET', KEYS[k + 1], digits(count - taken), 'KEEPTTL')
+end
+return digits(taken)
 end)
 `,
 }
@@ -6551,4 +7145,4 @@ return witnesses
 `,
 }
 
-export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, exposureExpose, exposureFind, keyTtl, lockRelease, lockRenew, lockTake, packedGet, packedIncrement, packedReset, packedSet, permissionsChange, permissionsForget, permissionsRead, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>
+export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, cellDrop, cellGet, cellSet, cellSwap, cellTransition, cellUnlink, exposureExpose, exposureFind, keyTtl, lockRelease, lockRenew, lockTake, packedGet, packedIncrement, packedReset, packedSet, permissionsChange, permissionsForget, permissionsRead, sequenceNext, sequenceRaise, shardedAdd, shardedRead, shardedReset, shardedTake, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>

@@ -9,9 +9,12 @@ import { type SequencedCommand, Sequencer } from '../../src/sequencer/index.js'
 import { emptyState } from '../machine/oracle.js'
 import { AcquaintedSequencer } from '../sequencer/support/acquainted.js'
 import { useActivity } from './support/activity-calls.js'
+import { useCells } from './support/cell-calls.js'
 import { useExposure } from './support/exposure-calls.js'
 import { usePacked, usePermissions } from './support/layout-calls.js'
 import { script } from './support/scripts.js'
+import { useSequences } from './support/sequence-calls.js'
+import { useShardedCounters } from './support/sharded-calls.js'
 import { StrictRunner, sitesOf } from './support/strict-runner.js'
 import { useStripe402 } from './support/stripe402-calls.js'
 import { useWindows } from './support/window-calls.js'
@@ -77,6 +80,9 @@ describe('every shipped script', () => {
     await useExposure(runner)
     await usePermissions(runner)
     await usePacked(runner)
+    await useCells(runner)
+    await useShardedCounters(runner)
+    await useSequences(runner)
     expect(await runner.denied()).toEqual([])
     const reached = new Set(await runner.reached())
     expect(shipped.flatMap(sitesOf).filter((site) => !reached.has(site))).toEqual([])

@@ -30,4 +30,10 @@ export const NOT_ARISING: Readonly<Record<string, Partial<Record<Case, string>>>
     'ttl kept': 'permissions stay until they are revoked',
     expired: 'permissions stay until they are revoked',
   },
+  sequences: {
+    'wrong state': 'a number has no states',
+  },
+  'sharded-counter': {
+    'wrong state': 'a count has no states',
+  },
 }
