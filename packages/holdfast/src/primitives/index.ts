@@ -27,6 +27,7 @@ export {
   type OwnPosition,
 } from './activity/dense-index.js'
 export type { Progress, RetentionRow, Returned } from './activity/retention.js'
+export { type BucketCall, TokenBucket, type TokenBucketOptions } from './bucket/token-bucket.js'
 export type { Context } from './context.js'
 export { type Exposed, type ExposedTo, Exposure, type ExposureOptions } from './exposure/exposure.js'
 export type { KeyFacts } from './keys.js'
@@ -39,6 +40,14 @@ export {
 } from './packed/packed-counters.js'
 export type { OlderLayout, PermissionsLayout } from './permissions/layout.js'
 export { Permissions, type PermissionsChange, type PermissionsOptions } from './permissions/permissions.js'
+export type { LimitAnswer, LimitState } from './limits/limit-calls.js'
 export { Primitives, type PrimitivesOptions } from './primitives.js'
 export { type KeySample, KeySampler, type KeySamplerOptions } from './sampler.js'
+export {
+  type SlidingCall,
+  type SlidingCount,
+  type SlidingState,
+  SlidingWindow,
+  type SlidingWindowOptions,
+} from './sliding/sliding-window.js'
 export { FixedWindow, type FixedWindowOptions, type WindowCall, type WindowCount } from './window/fixed-window.js'

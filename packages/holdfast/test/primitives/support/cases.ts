@@ -30,4 +30,13 @@ export const NOT_ARISING: Readonly<Record<string, Partial<Record<Case, string>>>
     'ttl kept': 'permissions stay until they are revoked',
     expired: 'permissions stay until they are revoked',
   },
+  'sliding-window': {
+    duplicate:
+      'two calls are two things that happened: an answer that was lost is `unavailable`, and not asked for again',
+  },
+  'token-bucket': {
+    duplicate:
+      'two calls are two things that want a token: an answer that was lost is `unavailable`, and not asked for again',
+    'ttl kept': 'the end moves with every write, since it is the time at which the bucket is full again',
+  },
 }
