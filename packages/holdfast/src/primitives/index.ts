@@ -41,6 +41,15 @@ export {
 export type { OlderLayout, PermissionsLayout } from './permissions/layout.js'
 export { Permissions, type PermissionsChange, type PermissionsOptions } from './permissions/permissions.js'
 export type { LimitAnswer, LimitState } from './limits/limit-calls.js'
+export {
+  type BucketLimit,
+  type FixedLimit,
+  type Limit,
+  Limits,
+  type LimitsAnswer,
+  type LimitsCall,
+  type SlidingLimit,
+} from './limits/limits.js'
 export { Primitives, type PrimitivesOptions } from './primitives.js'
 export { type KeySample, KeySampler, type KeySamplerOptions } from './sampler.js'
 export {

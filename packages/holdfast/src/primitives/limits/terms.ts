@@ -41,22 +41,27 @@ export function bucketTerms(given: Given): Terms {
   return { max: capacity, text: `bucket ${capacity} ${parts} ${rate} ${bufferOf(given)}`, part: 'bucket' }
 }
 
-/** Without a limit up to where counts are exact. */
+/** Up to where the part of a window that still counts is exact. */
+const countMax = (windowMs: number): number => (windowMs <= EXACT_MS ? MAX : Math.floor(MAX / windowMs))
+
 export function slidingTerms(given: Given): Terms {
-  const windowMs = durationMs('windowMs', given.windowMs ?? MINUTE_MS)
-  const most = windowMs <= EXACT_MS ? MAX : Math.floor(MAX / windowMs)
-  const max = given.limit === undefined ? most : integer('limit', given.limit, 1, most)
+  const windowMs = durationMs('windowMs', given.windowMs)
+  const max = integer('limit', given.limit, 1, countMax(windowMs))
   return { max, text: `sliding ${max} ${windowMs} 0 ${bufferOf(given)}`, part: `sliding:${windowMs}` }
 }
 
+/** Where there is no limit it is as high as can be. */
+export const countingTerms = (given: Given): Terms =>
+  slidingTerms({ ...given, limit: given.limit ?? countMax(durationMs('windowMs', given.windowMs)) })
+
 export function logTerms(given: Given): Terms {
-  const windowMs = durationMs('windowMs', given.windowMs ?? MINUTE_MS)
+  const windowMs = durationMs('windowMs', given.windowMs)
   const max = integer('limit', given.limit, 1, LOG_MAX)
   return { max, text: `log ${max} ${windowMs} 0 ${bufferOf(given)}`, part: `log:${windowMs}` }
 }
 
 export function fixedTerms(given: Given): Terms {
-  const windowMs = durationMs('windowMs', given.windowMs ?? MINUTE_MS)
+  const windowMs = durationMs('windowMs', given.windowMs)
   const max = amount('limit', given.limit, 1)
   return { max, text: `fixed ${max} ${windowMs} 0 ${bufferOf(given)}`, part: `fixed:${windowMs}` }
 }

@@ -4,7 +4,7 @@ import { slidingConsume, slidingPeek, slidingRefund } from '../../redis/scripts.
 import { type Context, tell } from '../context.js'
 import { KeySpace } from '../keys.js'
 import { LimitCalls, type Standing } from '../limits/limit-calls.js'
-import { logTerms, slidingTerms, type Terms } from '../limits/terms.js'
+import { countingTerms, logTerms, type Terms } from '../limits/terms.js'
 import type { Primitives } from '../primitives.js'
 import { instantArg } from '../time.js'
 
@@ -42,6 +42,7 @@ export interface SlidingCount extends SlidingState {
   readonly retryAfterMs: number
 }
 
+const MINUTE_MS = 60_000
 const SCRIPTS = { consume: slidingConsume, peek: slidingPeek, refund: slidingRefund }
 
 /**
@@ -56,9 +57,10 @@ export class SlidingWindow {
   readonly #calls: LimitCalls
 
   constructor({ context }: Primitives, operation: string, options: SlidingWindowOptions = {}) {
-    const given = optionsOf('options', options)
-    this.#terms = flag('exact', given.exact) ? logTerms(given) : slidingTerms(given)
-    this.limit = given.limit === undefined ? null : this.#terms.max
+    const asked = optionsOf('options', options)
+    const given = { ...asked, windowMs: asked.windowMs ?? MINUTE_MS }
+    this.#terms = flag('exact', asked.exact) ? logTerms(given) : countingTerms(given)
+    this.limit = asked.limit === undefined ? null : this.#terms.max
     this.#context = context
     this.#space = new KeySpace(context, 'sliding', operation)
     this.#calls = new LimitCalls(context, 'sliding', SCRIPTS, [this.#terms])

@@ -46,13 +46,16 @@ abstract class Model {
 
 /** A count for each window. A clock that goes back behind the last of them stands still at its beginning. */
 export class WeightedModel extends Model {
+  /** Whether the window before still counts. */
+  protected readonly slides: boolean = true
   #counts = new Map<number, number>()
   #last = 0
 
   used(ms: number): number {
     const now = Math.max(ms, this.#last * this.windowMs)
     const window = Math.floor(now / this.windowMs)
-    return (this.#counts.get(window) ?? 0) + weight(this.#counts.get(window - 1) ?? 0, now, this.windowMs)
+    const before = this.slides ? (this.#counts.get(window - 1) ?? 0) : 0
+    return (this.#counts.get(window) ?? 0) + weight(before, now, this.windowMs)
   }
 
   take(by: number, ms: number): void {
@@ -76,6 +79,10 @@ export class WeightedModel extends Model {
   #windowAt = (ms: number): number => Math.max(this.#last, Math.floor(ms / this.windowMs))
 }
 
+export class FixedModel extends WeightedModel {
+  protected override readonly slides = false
+}
+
 /** What a window that is over still counts for at a time in the next one, rounded up. */
 export function weight(count: number, now: number, windowMs: number): number {
   const [span, rest] = [BigInt(windowMs), BigInt(windowMs - (now % windowMs))]
@@ -91,8 +98,11 @@ export class ExactModel extends Model {
     return this.#times.filter((time) => time > now - this.windowMs).length
   }
 
+  /** What does not count any more is forgotten: it does not come back when the clock, or the newest, does. */
   take(by: number, ms: number): void {
-    this.#times.push(...Array.from({ length: by }, () => this.#now(ms)))
+    const now = this.#now(ms)
+    const counted = this.#times.filter((time) => time > now - this.windowMs)
+    this.#times = [...counted, ...Array.from({ length: by }, () => now)]
   }
 
   giveBack(by: number, ms: number): void {
