@@ -50,6 +50,8 @@ export {
   type LimitsCall,
   type SlidingLimit,
 } from './limits/limits.js'
+export { type OtpAnswer, type OtpCall, OtpLimiter, type OtpLimiterOptions } from './otp/otp-limiter.js'
+export type { PhoneOptions } from './otp/phone.js'
 export { Primitives, type PrimitivesOptions } from './primitives.js'
 export { type KeySample, KeySampler, type KeySamplerOptions } from './sampler.js'
 export {

@@ -3347,6 +3347,400 @@ return math.max(1, redis.call('PTTL', KEYS[1]))
 `,
 }
 
+export const otpAttempt: Script = {
+  name: 'otp_attempt',
+  sha1: '85861905fc588c560fadaee7674737b68efdcb94',
+  keys: { min: 2, variable: true },
+  resend: 'never',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local COUNT_MAX = 9007199254740991
+local function count_of(value)
+if not value then
+return 0
+end
+local count = #value <= 16 and string.match(value, '^%d+$') and tonumber(value)
+if not count or count > COUNT_MAX then
+damaged()
+end
+return count
+end
+local function digits(count)
+return string.format('%.0f', count)
+end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
+end
+local server_ms
+local function clock_ms(given)
+if given ~= '' then
+return tonumber(given)
+end
+if not server_ms then
+local time = redis.call('TIME')
+server_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+return server_ms
+end
+local LOG = {}
+local function entry_of(member)
+local total, own = string.match(member, '^(%d+):(%d+)$')
+if not total or #total ~= 16 then
+damaged()
+end
+return count_of(total), count_of(own)
+end
+function LOG.read(limit)
+local key, at = limit.key, limit.at
+limit.now, limit.newest, limit.total, limit.counted = at, at, 0, 0
+local last = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')
+if not last[1] then
+return
+end
+local total = entry_of(last[1])
+limit.newest = tonumber(last[2])
+limit.now = math.max(at, limit.newest)
+local since = limit.now - limit.terms.span
+local oldest = redis.call('ZRANGEBYSCORE', key, '(' .. digits(since), '+inf', 'LIMIT', 0, 1)
+if oldest[1] then
+local total_then, own = entry_of(oldest[1])
+limit.total, limit.counted = total, total - (total_then - own)
+end
+end
+function LOG.used(limit)
+return limit.counted
+end
+local function find_entry(limit, total)
+local key = limit.key
+local from = redis.call('ZCOUNT', key, '-inf', digits(limit.now - limit.terms.span))
+local to = math.min(redis.call('ZCARD', key), from + total - (limit.total - limit.counted)) - 1
+while from < to do
+local middle = math.floor((from + to) / 2)
+local there = entry_of(redis.call('ZRANGE', key, middle, middle)[1])
+if there < total then
+from = middle + 1
+else
+to = middle
+end
+end
+return from, redis.call('ZRANGE', key, from, from, 'WITHSCORES')
+end
+function LOG.wait(limit, cost)
+local lacking = limit.counted + cost - limit.terms.max
+if lacking <= 0 then
+return 0
+end
+local _, entry = find_entry(limit, limit.total - limit.counted + lacking)
+return tonumber(entry[2]) + limit.terms.span - limit.at
+end
+function LOG.reset(limit)
+return limit.counted == 0 and 0 or limit.newest + limit.terms.span - limit.at
+end
+local function member_of(total, own)
+return string.format('%016.0f:%.0f', total, own)
+end
+function LOG.take(limit, cost)
+limit.total, limit.counted, limit.newest = limit.total + cost, limit.counted + cost, limit.now
+limit.added = member_of(limit.total, cost)
+end
+function LOG.give_back(limit, cost)
+local back = math.min(cost, limit.counted)
+local total = limit.total - back
+local place, entry = find_entry(limit, total + 1)
+local total_then, own = entry_of(entry[1])
+local kept = total - (total_then - own)
+limit.total, limit.counted, limit.gone_from = total, limit.counted - back, place
+if kept > 0 then
+limit.added, limit.gone_from = member_of(total, kept), place + 1
+elseif limit.counted > 0 then
+entry = redis.call('ZRANGE', limit.key, place - 1, place - 1, 'WITHSCORES')
+end
+limit.newest = tonumber(entry[2])
+end
+function LOG.write(limit)
+local key, span = limit.key, limit.terms.span
+if limit.added then
+redis.call('ZADD', key, digits(limit.newest), limit.added)
+end
+if limit.gone_from then
+redis.call('ZREMRANGEBYRANK', key, limit.gone_from, -1)
+else
+redis.call('ZREMRANGEBYSCORE', key, '-inf', digits(limit.now - span))
+redis.call('PEXPIRE', key, digits(limit.now - limit.at + span + limit.terms.buffer))
+end
+end
+local function read_cooldown(key)
+local value = redis.call('GET', key)
+if not value then
+return 0, 0
+end
+local ends, number = string.match(value, '^(%d+):(%d+)$')
+if not ends then
+damaged()
+end
+return count_of(ends), count_of(number)
+end
+local function begin_cooldown(key, at, number, terms)
+local length = math.min(terms.max, terms.length * terms.growth ^ (number - 1))
+redis.call('SET', key, digits(at + length) .. ':' .. digits(number), 'PX', digits(length + terms.remember))
+return at + length
+end
+local function read_attempts(k, a)
+local terms = { max = tonumber(ARGV[a + 2]), span = tonumber(ARGV[a + 3]), buffer = tonumber(ARGV[a + 4]) }
+local limit = { key = KEYS[k + 1], at = clock_ms(ARGV[a + 1]), terms = terms }
+LOG.read(limit)
+return limit, read_cooldown(KEYS[k + 2])
+end
+local function cooldown_terms(a)
+return {
+length = tonumber(ARGV[a + 5]),
+growth = tonumber(ARGV[a + 6]),
+max = tonumber(ARGV[a + 7]),
+remember = tonumber(ARGV[a + 8]),
+}
+end
+local function wait_for_attempt(limit, ends)
+return math.max(0, ends - limit.at, LOG.wait(limit, 1))
+end
+local function attempt_answer(allowed, limit, wait, began)
+return string.format('%.0f %.0f %.0f %.0f', allowed, limit.counted, wait, began)
+end
+return each(2, 8, function(k, a)
+local limit, ends, number = read_attempts(k, a)
+local wait = wait_for_attempt(limit, ends)
+if wait > 0 then
+return attempt_answer(0, limit, wait, 0)
+end
+LOG.take(limit, 1)
+LOG.write(limit)
+local cooldown, began = cooldown_terms(a), 0
+if limit.counted == limit.terms.max and cooldown.length > 0 then
+began = number + 1
+ends = begin_cooldown(KEYS[k + 2], limit.at, began, cooldown)
+end
+return attempt_answer(1, limit, wait_for_attempt(limit, ends), began)
+end)
+`,
+}
+
+export const otpPeek: Script = {
+  name: 'otp_peek',
+  sha1: 'd116edf155b6771a145489efa2703c931aa3a83a',
+  keys: { min: 2, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: true,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local COUNT_MAX = 9007199254740991
+local function count_of(value)
+if not value then
+return 0
+end
+local count = #value <= 16 and string.match(value, '^%d+$') and tonumber(value)
+if not count or count > COUNT_MAX then
+damaged()
+end
+return count
+end
+local function digits(count)
+return string.format('%.0f', count)
+end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
+end
+local server_ms
+local function clock_ms(given)
+if given ~= '' then
+return tonumber(given)
+end
+if not server_ms then
+local time = redis.call('TIME')
+server_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+return server_ms
+end
+local LOG = {}
+local function entry_of(member)
+local total, own = string.match(member, '^(%d+):(%d+)$')
+if not total or #total ~= 16 then
+damaged()
+end
+return count_of(total), count_of(own)
+end
+function LOG.read(limit)
+local key, at = limit.key, limit.at
+limit.now, limit.newest, limit.total, limit.counted = at, at, 0, 0
+local last = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')
+if not last[1] then
+return
+end
+local total = entry_of(last[1])
+limit.newest = tonumber(last[2])
+limit.now = math.max(at, limit.newest)
+local since = limit.now - limit.terms.span
+local oldest = redis.call('ZRANGEBYSCORE', key, '(' .. digits(since), '+inf', 'LIMIT', 0, 1)
+if oldest[1] then
+local total_then, own = entry_of(oldest[1])
+limit.total, limit.counted = total, total - (total_then - own)
+end
+end
+function LOG.used(limit)
+return limit.counted
+end
+local function find_entry(limit, total)
+local key = limit.key
+local from = redis.call('ZCOUNT', key, '-inf', digits(limit.now - limit.terms.span))
+local to = math.min(redis.call('ZCARD', key), from + total - (limit.total - limit.counted)) - 1
+while from < to do
+local middle = math.floor((from + to) / 2)
+local there = entry_of(redis.call('ZRANGE', key, middle, middle)[1])
+if there < total then
+from = middle + 1
+else
+to = middle
+end
+end
+return from, redis.call('ZRANGE', key, from, from, 'WITHSCORES')
+end
+function LOG.wait(limit, cost)
+local lacking = limit.counted + cost - limit.terms.max
+if lacking <= 0 then
+return 0
+end
+local _, entry = find_entry(limit, limit.total - limit.counted + lacking)
+return tonumber(entry[2]) + limit.terms.span - limit.at
+end
+function LOG.reset(limit)
+return limit.counted == 0 and 0 or limit.newest + limit.terms.span - limit.at
+end
+local function member_of(total, own)
+return string.format('%016.0f:%.0f', total, own)
+end
+function LOG.take(limit, cost)
+limit.total, limit.counted, limit.newest = limit.total + cost, limit.counted + cost, limit.now
+limit.added = member_of(limit.total, cost)
+end
+function LOG.give_back(limit, cost)
+local back = math.min(cost, limit.counted)
+local total = limit.total - back
+local place, entry = find_entry(limit, total + 1)
+local total_then, own = entry_of(entry[1])
+local kept = total - (total_then - own)
+limit.total, limit.counted, limit.gone_from = total, limit.counted - back, place
+if kept > 0 then
+limit.added, limit.gone_from = member_of(total, kept), place + 1
+elseif limit.counted > 0 then
+entry = redis.call('ZRANGE', limit.key, place - 1, place - 1, 'WITHSCORES')
+end
+limit.newest = tonumber(entry[2])
+end
+function LOG.write(limit)
+local key, span = limit.key, limit.terms.span
+if limit.added then
+redis.call('ZADD', key, digits(limit.newest), limit.added)
+end
+if limit.gone_from then
+redis.call('ZREMRANGEBYRANK', key, limit.gone_from, -1)
+else
+redis.call('ZREMRANGEBYSCORE', key, '-inf', digits(limit.now - span))
+redis.call('PEXPIRE', key, digits(limit.now - limit.at + span + limit.terms.buffer))
+end
+end
+local function read_cooldown(key)
+local value = redis.call('GET', key)
+if not value then
+return 0, 0
+end
+local ends, number = string.match(value, '^(%d+):(%d+)$')
+if not ends then
+damaged()
+end
+return count_of(ends), count_of(number)
+end
+local function begin_cooldown(key, at, number, terms)
+local length = math.min(terms.max, terms.length * terms.growth ^ (number - 1))
+redis.call('SET', key, digits(at + length) .. ':' .. digits(number), 'PX', digits(length + terms.remember))
+return at + length
+end
+local function read_attempts(k, a)
+local terms = { max = tonumber(ARGV[a + 2]), span = tonumber(ARGV[a + 3]), buffer = tonumber(ARGV[a + 4]) }
+local limit = { key = KEYS[k + 1], at = clock_ms(ARGV[a + 1]), terms = terms }
+LOG.read(limit)
+return limit, read_cooldown(KEYS[k + 2])
+end
+local function cooldown_terms(a)
+return {
+length = tonumber(ARGV[a + 5]),
+growth = tonumber(ARGV[a + 6]),
+max = tonumber(ARGV[a + 7]),
+remember = tonumber(ARGV[a + 8]),
+}
+end
+local function wait_for_attempt(limit, ends)
+return math.max(0, ends - limit.at, LOG.wait(limit, 1))
+end
+local function attempt_answer(allowed, limit, wait, began)
+return string.format('%.0f %.0f %.0f %.0f', allowed, limit.counted, wait, began)
+end
+return each(2, 8, function(k, a)
+local limit, ends = read_attempts(k, a)
+local wait = wait_for_attempt(limit, ends)
+return attempt_answer(wait > 0 and 0 or 1, limit, wait, 0)
+end)
+`,
+}
+
 export const packedGet: Script = {
   name: 'packed_get',
   sha1: 'b442ddd7db308e86971dbe657a99f0e0bf78d72f',
@@ -9488,4 +9882,4 @@ return witnesses
 `,
 }
 
-export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, bucketConsume, bucketPeek, bucketRefund, exposureExpose, exposureFind, keyTtl, limitsConsume, limitsPeek, limitsRefund, limitsReset, lockRelease, lockRenew, lockTake, packedGet, packedIncrement, packedReset, packedSet, permissionsChange, permissionsForget, permissionsRead, slidingConsume, slidingPeek, slidingRefund, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>
+export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, bucketConsume, bucketPeek, bucketRefund, exposureExpose, exposureFind, keyTtl, limitsConsume, limitsPeek, limitsRefund, limitsReset, lockRelease, lockRenew, lockTake, otpAttempt, otpPeek, packedGet, packedIncrement, packedReset, packedSet, permissionsChange, permissionsForget, permissionsRead, slidingConsume, slidingPeek, slidingRefund, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>

@@ -12,6 +12,7 @@ import { useActivity } from './support/activity-calls.js'
 import { useExposure } from './support/exposure-calls.js'
 import { usePacked, usePermissions } from './support/layout-calls.js'
 import { useLimits } from './support/limits-calls.js'
+import { useOtp } from './support/otp-calls.js'
 import { script } from './support/scripts.js'
 import { StrictRunner, sitesOf } from './support/strict-runner.js'
 import { useStripe402 } from './support/stripe402-calls.js'
@@ -79,6 +80,7 @@ describe('every shipped script', () => {
     await usePermissions(runner)
     await usePacked(runner)
     await useLimits(runner)
+    await useOtp(runner)
     expect(await runner.denied()).toEqual([])
     const reached = new Set(await runner.reached())
     expect(shipped.flatMap(sitesOf).filter((site) => !reached.has(site))).toEqual([])

@@ -30,6 +30,10 @@ export const NOT_ARISING: Readonly<Record<string, Partial<Record<Case, string>>>
       'two calls are two things that happened: an answer that was lost is `unavailable`, and not asked for again',
     'ttl kept': 'each limit has the end that it would have by itself, as the tests of those show',
   },
+  'otp-limiter': {
+    duplicate:
+      'two calls are two attempts: an answer that was lost is `unavailable`, and not asked for again, so that it may have counted',
+  },
   permissions: {
     'ttl present': 'permissions stay until they are revoked',
     'ttl kept': 'permissions stay until they are revoked',
