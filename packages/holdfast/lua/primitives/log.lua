@@ -96,7 +96,8 @@ function LOG.give_back(limit, cost)
   limit.newest = tonumber(entry[2])
 end
 
--- What comes is written before the rest goes: a log that is empty for a moment would lose its end.
+-- What comes is written before the rest goes: a log that is empty for a moment would lose its end. Sorted sets can't be given theirs in the
+-- command that writes them; nobody sees one without, since a script is one step.
 function LOG.write(limit)
   local key, span = limit.key, limit.terms.span
   if limit.added then

@@ -166,8 +166,8 @@ describe.each(TOPOLOGIES)('limits on %s', (_, open) => {
       await on.redis.del(key)
       await on.redis.hset(key, 'x', 'y')
       const before = await Promise.all(keys.map((one) => on.redis.dumpBuffer(one)))
-      for (const call of [limits.consume, limits.refund, limits.peek]) {
-        await expect(call.call(limits, 'user', { at })).rejects.toMatchObject({ code: 'value_damaged', operation })
+      for (const what of ['consume', 'refund', 'peek'] as const) {
+        await expect(limits[what]('user', { at })).rejects.toMatchObject({ code: 'value_damaged', operation })
       }
       expect(await Promise.all(keys.map((one) => on.redis.dumpBuffer(one)))).toEqual(before)
       await on.redis.restore(key, 0, good as Buffer, 'REPLACE')

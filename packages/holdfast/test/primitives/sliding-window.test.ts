@@ -229,6 +229,17 @@ describe.each(TOPOLOGIES)('sliding window on %s', (_, open) => {
     expect(on.counted('sliding')).toEqual({ allowed: 2, overflow: 2 })
   })
 
+  it('script return type: the time to come again is exact where quotients are not', async () => {
+    // 1 / 49 * 49 is less than 1.
+    const window = new SlidingWindow(on.primitives, on.operation(), { windowMs: 49, limit: 50 })
+    const begins = START - (START % 49)
+    await window.add('user', { at: new Date(begins), by: 49 })
+    expect(await window.peek('user', { at: new Date(begins + 49), by: 49 })).toMatchObject({
+      count: 49,
+      retryAfterMs: 48,
+    })
+  })
+
   it('script return type: a window that is over is weighed exactly, however long it is and however much it counted', async () => {
     const terms = fc.oneof(
       fc.record({ windowMs: fc.integer({ min: 1, max: 94_906_265 }), most: fc.maxSafeInteger().map(Math.abs) }),
