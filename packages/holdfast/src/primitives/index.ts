@@ -31,15 +31,6 @@ export { type BucketCall, TokenBucket, type TokenBucketOptions } from './bucket/
 export type { Context } from './context.js'
 export { type Exposed, type ExposedTo, Exposure, type ExposureOptions } from './exposure/exposure.js'
 export type { KeyFacts } from './keys.js'
-export type { FieldType, PlacedField } from './packed/layout.js'
-export {
-  type Incremented,
-  type Overflow,
-  PackedCounters,
-  type PackedCountersOptions,
-} from './packed/packed-counters.js'
-export type { OlderLayout, PermissionsLayout } from './permissions/layout.js'
-export { Permissions, type PermissionsChange, type PermissionsOptions } from './permissions/permissions.js'
 export type { LimitAnswer, LimitState } from './limits/limit-calls.js'
 export {
   type BucketLimit,
@@ -52,6 +43,15 @@ export {
 } from './limits/limits.js'
 export { type OtpAnswer, type OtpCall, OtpLimiter, type OtpLimiterOptions } from './otp/otp-limiter.js'
 export type { PhoneOptions } from './otp/phone.js'
+export type { FieldType, PlacedField } from './packed/layout.js'
+export {
+  type Incremented,
+  type Overflow,
+  PackedCounters,
+  type PackedCountersOptions,
+} from './packed/packed-counters.js'
+export type { OlderLayout, PermissionsLayout } from './permissions/layout.js'
+export { Permissions, type PermissionsChange, type PermissionsOptions } from './permissions/permissions.js'
 export { Primitives, type PrimitivesOptions } from './primitives.js'
 export { type KeySample, KeySampler, type KeySamplerOptions } from './sampler.js'
 export {
