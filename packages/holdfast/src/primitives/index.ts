@@ -32,6 +32,7 @@ export type { CellDelete, CellRead, CellSet, CellSetOver, CellSwap, CellTime, On
 export { StateCell, type StateCellOptions, type StateChange, type StateStart } from './cell/state-cell.js'
 export type { Transitions } from './cell/states.js'
 export type { ValueKind, ValueOf } from './cell/value.js'
+export { type BucketCall, TokenBucket, type TokenBucketOptions } from './bucket/token-bucket.js'
 export type { Context } from './context.js'
 export {
   type EnvelopeChange,
@@ -48,6 +49,18 @@ export type { Schema } from './envelope/schema.js'
 export { type Exposed, type ExposedTo, Exposure, type ExposureOptions } from './exposure/exposure.js'
 export type { KeyFacts } from './keys.js'
 export type { Lifetime } from './lifetime.js'
+export type { LimitAnswer, LimitState } from './limits/limit-calls.js'
+export {
+  type BucketLimit,
+  type FixedLimit,
+  type Limit,
+  Limits,
+  type LimitsAnswer,
+  type LimitsCall,
+  type SlidingLimit,
+} from './limits/limits.js'
+export { type OtpAnswer, type OtpCall, OtpLimiter, type OtpLimiterOptions } from './otp/otp-limiter.js'
+export type { PhoneOptions } from './otp/phone.js'
 export type { FieldType, PlacedField } from './packed/layout.js'
 export {
   type Incremented,
@@ -69,4 +82,11 @@ export {
   type ShardedRead,
 } from './sharded/sharded-counter.js'
 export type { ShardedTotal } from './sharded/totals.js'
+export {
+  type SlidingCall,
+  type SlidingCount,
+  type SlidingState,
+  SlidingWindow,
+  type SlidingWindowOptions,
+} from './sliding/sliding-window.js'
 export { FixedWindow, type FixedWindowOptions, type WindowCall, type WindowCount } from './window/fixed-window.js'

@@ -12,6 +12,8 @@ import { useActivity } from './support/activity-calls.js'
 import { useCells } from './support/cell-calls.js'
 import { useExposure } from './support/exposure-calls.js'
 import { usePacked, usePermissions } from './support/layout-calls.js'
+import { useLimits } from './support/limits-calls.js'
+import { useOtp } from './support/otp-calls.js'
 import { script } from './support/scripts.js'
 import { useSequences } from './support/sequence-calls.js'
 import { useShardedCounters } from './support/sharded-calls.js'
@@ -83,6 +85,8 @@ describe('every shipped script', () => {
     await useCells(runner)
     await useShardedCounters(runner)
     await useSequences(runner)
+    await useLimits(runner)
+    await useOtp(runner)
     expect(await runner.denied()).toEqual([])
     const reached = new Set(await runner.reached())
     expect(shipped.flatMap(sitesOf).filter((site) => !reached.has(site))).toEqual([])
