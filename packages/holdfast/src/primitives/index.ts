@@ -39,6 +39,7 @@ export {
 } from './packed/packed-counters.js'
 export type { OlderLayout, PermissionsLayout } from './permissions/layout.js'
 export { Permissions, type PermissionsChange, type PermissionsOptions } from './permissions/permissions.js'
+export { Marker, type MarkerClaim, type MarkerClaimCall, type MarkerLook, type MarkerOptions } from './marker/marker.js'
 export { Primitives, type PrimitivesOptions } from './primitives.js'
 export { type KeySample, KeySampler, type KeySamplerOptions } from './sampler.js'
 export { FixedWindow, type FixedWindowOptions, type WindowCall, type WindowCount } from './window/fixed-window.js'

@@ -1454,6 +1454,194 @@ return math.max(1, redis.call('PTTL', KEYS[1]))
 `,
 }
 
+export const markerClaim: Script = {
+  name: 'marker_claim',
+  sha1: 'b2ba1e20f5c6773fe36338a54f398890975112ba',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local function check_token(value)
+if value and not (#value == 32 and string.match(value, '^%x+$')) then
+damaged()
+end
+return value
+end
+local function left(key)
+local ms = redis.call('PTTL', key)
+if ms == -1 then
+damaged()
+end
+return math.max(1, ms)
+end
+return each(1, 2, function(k, a)
+local key, token, ttl = KEYS[k + 1], ARGV[a + 1], ARGV[a + 2]
+if redis.call('SET', key, token, 'NX', 'PX', ttl) then
+return 0
+end
+if check_token(redis.call('GET', key)) == token then
+redis.call('PEXPIRE', key, ttl)
+return 0
+end
+return left(key)
+end)
+`,
+}
+
+export const markerExtend: Script = {
+  name: 'marker_extend',
+  sha1: '69c66b40a6c988e6caa0a1fbddbe11ec4a1839cb',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local function check_token(value)
+if value and not (#value == 32 and string.match(value, '^%x+$')) then
+damaged()
+end
+return value
+end
+return each(1, 2, function(k, a)
+if check_token(redis.call('GET', KEYS[k + 1])) ~= ARGV[a + 1] then
+return 0
+end
+return redis.call('PEXPIRE', KEYS[k + 1], ARGV[a + 2])
+end)
+`,
+}
+
+export const markerPeek: Script = {
+  name: 'marker_peek',
+  sha1: '409d34e98f10d103cf60a17246c2e0e5d5e62ffb',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: true,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local function check_token(value)
+if value and not (#value == 32 and string.match(value, '^%x+$')) then
+damaged()
+end
+return value
+end
+local function left(key)
+local ms = redis.call('PTTL', key)
+if ms == -1 then
+damaged()
+end
+return math.max(1, ms)
+end
+return each(1, 0, function(k)
+return check_token(redis.call('GET', KEYS[k + 1])) and left(KEYS[k + 1]) or 0
+end)
+`,
+}
+
+export const markerRelease: Script = {
+  name: 'marker_release',
+  sha1: '3d6418016c3a09c17a6d105290c499710bbc3c3f',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local function check_token(value)
+if value and not (#value == 32 and string.match(value, '^%x+$')) then
+damaged()
+end
+return value
+end
+return each(1, 1, function(k, a)
+if check_token(redis.call('GET', KEYS[k + 1])) ~= ARGV[a + 1] then
+return 0
+end
+return redis.call('DEL', KEYS[k + 1])
+end)
+`,
+}
+
 export const packedGet: Script = {
   name: 'packed_get',
   sha1: '0442b83d2cfdfaeefce32455aa37f5a658001458',
@@ -6551,4 +6739,4 @@ return witnesses
 `,
 }
 
-export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, exposureExpose, exposureFind, keyTtl, lockRelease, lockRenew, lockTake, packedGet, packedIncrement, packedReset, packedSet, permissionsChange, permissionsForget, permissionsRead, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>
+export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, exposureExpose, exposureFind, keyTtl, lockRelease, lockRenew, lockTake, markerClaim, markerExtend, markerPeek, markerRelease, packedGet, packedIncrement, packedReset, packedSet, permissionsChange, permissionsForget, permissionsRead, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>
