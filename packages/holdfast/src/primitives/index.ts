@@ -29,6 +29,16 @@ export {
 export type { Progress, RetentionRow, Returned } from './activity/retention.js'
 export type { Context } from './context.js'
 export { type Exposed, type ExposedTo, Exposure, type ExposureOptions } from './exposure/exposure.js'
+export type {
+  IdempotencyCall,
+  IdempotencyClaim,
+  IdempotencyLook,
+  IdempotencyOptions,
+  IdempotentRun,
+  IdempotentWork,
+  RunCall,
+} from './idempotency/contract.js'
+export { Idempotency } from './idempotency/idempotency.js'
 export type { KeyFacts } from './keys.js'
 export type { FieldType, PlacedField } from './packed/layout.js'
 export {

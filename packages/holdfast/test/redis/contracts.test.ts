@@ -11,6 +11,7 @@ import { AcquaintedSequencer } from '../sequencer/support/acquainted.js'
 import { useActivity } from './support/activity-calls.js'
 import { useExposure } from './support/exposure-calls.js'
 import { usePacked, usePermissions } from './support/layout-calls.js'
+import { useIdempotency } from './support/idempotency-calls.js'
 import { useMarkers } from './support/marker-calls.js'
 import { script } from './support/scripts.js'
 import { StrictRunner, sitesOf } from './support/strict-runner.js'
@@ -72,6 +73,7 @@ describe('every shipped script', () => {
   it('touches only its KEYS, at each of its calls to Redis', async () => {
     await useEverything(runner)
     await useLocks(runner)
+    await useIdempotency(runner)
     await useMarkers(runner)
     await useStripe402(runner)
     await useWindows(runner)
