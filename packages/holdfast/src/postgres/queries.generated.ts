@@ -228,6 +228,7 @@ FROM (
   completeIdempotencyKey: `SELECT c.*, greatest(1, c.expires_at - clock_ms()) AS keep_left_ms FROM complete_idempotency_key($1, $2, $3, $4, $5, $6, $7) c`,
   confirm: `-- See the function: one statement for many refusals.
 SELECT current, held, seen, hold_made, hold_expired, epoch FROM confirm($1, $2, $3, $4, $5, $6) ORDER BY n`,
+  consumeToken: `SELECT is_consumed, because FROM consume_token($1, $2, $3, $4, $5)`,
   deadDeliveries: `SELECT id, event_id, event, body, created_at, tries, reason, dead_at FROM webhook_deliveries
 WHERE webhook = $1 AND dead_at IS NOT NULL AND id > $2 ORDER BY id LIMIT $3`,
   deleteWebhook: `DELETE FROM webhooks WHERE id = $1 RETURNING id`,
@@ -314,6 +315,8 @@ FROM unnest($1::uuid[], $2::bigint[], $3::text[]) WITH ORDINALITY AS e(wallet, s
 CROSS JOIN (SELECT timeline_epoch() AS floor, clock_ms() AS clock) AS t
 LEFT JOIN wallets w ON w.ref = e.wallet
 ORDER BY e.n`,
+  issueToken: `INSERT INTO token_events (owner, tenant, operation, subject, token, event, at, expires_at)
+VALUES ($1, $2, $3, $4, $5, 'issued', clock_ms(), clock_ms() + $6::bigint)`,
   keepFindings: `-- Keeps what an audit has found: JSON of $1. What was not found again for $2 ms goes, some at a time.
 WITH old AS (
   DELETE FROM findings o WHERE o.id IN (
@@ -501,6 +504,13 @@ WITH expired AS (
   RETURNING 1
 )
 SELECT count(*)::integer AS gone FROM gone`,
+  pruneTokenEvents: `-- Of tokens that expired more than $1 ms ago, $2 rows at most. The time in a subquery of its own, as in prune-idempotency-keys.sql.
+WITH old AS (
+  SELECT id FROM token_events WHERE expires_at < (SELECT clock_ms()) - $1::bigint ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED
+), gone AS (
+  DELETE FROM token_events e USING old o WHERE e.id = o.id RETURNING 1
+)
+SELECT count(*)::integer AS gone FROM gone`,
   raiseEpochs: `-- New lives for the states of wallets: whatever was decided under an older epoch and is not here yet never will be.
 -- $1 wallets   $2 at least this epoch   $3 used from memory from now on?   $4–$6 epoch, seq and hash of what Redis has as acknowledged
 -- \`holds\`: the journal has what the state in Redis knew to be in it, unless that is past.
@@ -608,6 +618,7 @@ LEFT JOIN LATERAL (
   ORDER BY x.seq DESC LIMIT 1
 ) last ON true
 WHERE w.ref = $1`,
+  refuseToken: `SELECT refuse_token($1, $2, $3, $4, $5) AS because`,
   relaxDue: `-- Nothing was due after all: the bound moves on, if nothing else happened meanwhile.
 UPDATE wallets SET due = $4 WHERE ref = $1 AND epoch = $2 AND seq = $3`,
   relayFeed: `SELECT head, mark, relayed, more, feeding FROM relay_feed($1, $2)`,
@@ -624,6 +635,13 @@ RETURNING id`,
 UPDATE api_keys SET revoked_at = coalesce(revoked_at, clock_ms()) WHERE id = $1
 RETURNING id, tenant, name, scopes, wallet_prefix, hash, created_at, expires_at, revoked_at, last_used_at, rate_max, concurrent_max,
           body_max_bytes, clock_ms() AS clock`,
+  revokeTokens: `-- Of a subject, all that may still live; with $5 only that token. Which they were.
+INSERT INTO token_events (owner, tenant, operation, subject, token, event, at, expires_at)
+SELECT e.owner, e.tenant, e.operation, e.subject, e.token, 'revoked', clock_ms(), e.expires_at FROM token_events e
+WHERE e.subject = $4 AND e.operation = $3 AND e.tenant = $2 AND e.owner = $1 AND e.event = 'issued' AND e.expires_at > clock_ms()
+  AND ($5::text IS NULL OR e.token = $5)
+ON CONFLICT DO NOTHING
+RETURNING token`,
   startFeed: `SELECT start_feed($1) AS begun`,
   stop: `-- Nothing more is decided. Unless an operator has let things go on meanwhile, under epochs above what is missing.
 UPDATE settings
@@ -636,6 +654,10 @@ SET epoch = CASE WHEN owner = 'postgres' AND epoch > timeline_epoch() THEN epoch
     owner = 'postgres'
 WHERE ref = $1 AND NOT memory
 RETURNING epoch, memory, seq, encode(head, 'hex') AS head, at, available, reserved, credit_limit, status, due, since, clock_ms() AS clock`,
+  tokenHistory: `-- The newest first.
+SELECT subject, token, event, because, at, expires_at FROM token_events
+WHERE subject = $4 AND operation = $3 AND tenant = $2 AND owner = $1
+ORDER BY id DESC LIMIT $5`,
   touchApiKeys: `-- In order, so that two servers that note the same keys never wait for each other in a circle.
 WITH used AS MATERIALIZED (SELECT id FROM api_keys WHERE id = ANY ($1::text[]) ORDER BY id FOR NO KEY UPDATE)
 UPDATE api_keys k SET last_used_at = clock_ms() FROM used WHERE k.id = used.id`,

@@ -52,4 +52,14 @@ export { Permissions, type PermissionsChange, type PermissionsOptions } from './
 export { Marker, type MarkerClaim, type MarkerClaimCall, type MarkerLook, type MarkerOptions } from './marker/marker.js'
 export { Primitives, type PrimitivesOptions } from './primitives.js'
 export { type KeySample, KeySampler, type KeySamplerOptions } from './sampler.js'
+export type {
+  ConsumedToken,
+  IssuedToken,
+  OneTimeTokensOptions,
+  TokenEvent,
+  TokenLook,
+  TokenOrder,
+  TokenRefusal,
+} from './token/contract.js'
+export { OneTimeTokens } from './token/one-time-tokens.js'
 export { FixedWindow, type FixedWindowOptions, type WindowCall, type WindowCount } from './window/fixed-window.js'

@@ -3298,6 +3298,326 @@ return removed
 `,
 }
 
+export const tokenConsume: Script = {
+  name: 'token_consume',
+  sha1: 'ae243694766da0d8269e84792ac882af6892c435',
+  keys: { min: 2, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local function check_token(value)
+if value and not (#value == 32 and string.match(value, '^%x+$')) then
+damaged()
+end
+return value
+end
+local STATES = { LIVE = true, USED = true, REVOKED = true }
+local function read_record(key)
+local value = redis.call('GET', key)
+if not value then
+return nil
+end
+local state, mark, issued, expires, from = string.match(value, '^1 ([A-Z]+) (%S+) (%d+) (%d+)\\n()')
+if not STATES[state] then
+damaged()
+end
+if state ~= 'REVOKED' then
+check_token(mark)
+end
+return { state = state, mark = mark, issued = issued, expires = expires, payload = string.sub(value, from) }
+end
+local function line(state, mark, issued, expires)
+return '1 ' .. state .. ' ' .. mark .. ' ' .. issued .. ' ' .. expires .. '\\n'
+end
+local function is_live(record, generation_key)
+return record.state == 'LIVE' and check_token(redis.call('GET', generation_key)) == record.mark
+end
+return each(2, 2, function(k, a)
+local record = read_record(KEYS[k + 1])
+if not record then
+return { 'missing' }
+end
+if record.state == 'USED' then
+return record.mark == ARGV[a + 1] and { 'consumed', record.issued, record.payload } or { 'used' }
+end
+if not is_live(record, KEYS[k + 2]) then
+return { 'revoked' }
+end
+redis.call('SET', KEYS[k + 1], line('USED', ARGV[a + 1], record.issued, record.expires) .. record.payload, 'PX', ARGV[a + 2])
+return { 'consumed', record.issued, record.payload }
+end)
+`,
+}
+
+export const tokenIssue: Script = {
+  name: 'token_issue',
+  sha1: '8a7ed0f213e755269539ce5190b37dde0ea2cd79',
+  keys: { min: 2, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local function check_token(value)
+if value and not (#value == 32 and string.match(value, '^%x+$')) then
+damaged()
+end
+return value
+end
+local server_ms
+local function clock_ms(given)
+if given ~= '' then
+return tonumber(given)
+end
+if not server_ms then
+local time = redis.call('TIME')
+server_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+return server_ms
+end
+local STATES = { LIVE = true, USED = true, REVOKED = true }
+local function read_record(key)
+local value = redis.call('GET', key)
+if not value then
+return nil
+end
+local state, mark, issued, expires, from = string.match(value, '^1 ([A-Z]+) (%S+) (%d+) (%d+)\\n()')
+if not STATES[state] then
+damaged()
+end
+if state ~= 'REVOKED' then
+check_token(mark)
+end
+return { state = state, mark = mark, issued = issued, expires = expires, payload = string.sub(value, from) }
+end
+local function line(state, mark, issued, expires)
+return '1 ' .. state .. ' ' .. mark .. ' ' .. issued .. ' ' .. expires .. '\\n'
+end
+local function is_live(record, generation_key)
+return record.state == 'LIVE' and check_token(redis.call('GET', generation_key)) == record.mark
+end
+return each(2, 3, function(k, a)
+local key, generation_key, ttl = KEYS[k + 1], KEYS[k + 2], tonumber(ARGV[a + 2])
+local generation = check_token(redis.call('GET', generation_key))
+if not generation then
+generation = ARGV[a + 1]
+redis.call('SET', generation_key, generation, 'PX', ttl)
+elseif redis.call('PTTL', generation_key) < ttl then
+redis.call('PEXPIRE', generation_key, ttl)
+end
+local now = clock_ms('')
+local issued, expires = string.format('%.0f', now), string.format('%.0f', now + ttl)
+redis.call('SET', key, line('LIVE', generation, issued, expires) .. ARGV[a + 3], 'PX', ttl)
+return { issued, expires }
+end)
+`,
+}
+
+export const tokenPeek: Script = {
+  name: 'token_peek',
+  sha1: '19aa81e6d766f6cdb9427c3660a477542f9e249e',
+  keys: { min: 2, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: true,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local function check_token(value)
+if value and not (#value == 32 and string.match(value, '^%x+$')) then
+damaged()
+end
+return value
+end
+local STATES = { LIVE = true, USED = true, REVOKED = true }
+local function read_record(key)
+local value = redis.call('GET', key)
+if not value then
+return nil
+end
+local state, mark, issued, expires, from = string.match(value, '^1 ([A-Z]+) (%S+) (%d+) (%d+)\\n()')
+if not STATES[state] then
+damaged()
+end
+if state ~= 'REVOKED' then
+check_token(mark)
+end
+return { state = state, mark = mark, issued = issued, expires = expires, payload = string.sub(value, from) }
+end
+local function line(state, mark, issued, expires)
+return '1 ' .. state .. ' ' .. mark .. ' ' .. issued .. ' ' .. expires .. '\\n'
+end
+local function is_live(record, generation_key)
+return record.state == 'LIVE' and check_token(redis.call('GET', generation_key)) == record.mark
+end
+return each(2, 0, function(k)
+local record = read_record(KEYS[k + 1])
+if not record or not is_live(record, KEYS[k + 2]) then
+return {}
+end
+return { record.issued, record.expires, record.payload }
+end)
+`,
+}
+
+export const tokenRevoke: Script = {
+  name: 'token_revoke',
+  sha1: '7dd5fc5696dec7d923840b337b95cf3fbb6e50e1',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local function check_token(value)
+if value and not (#value == 32 and string.match(value, '^%x+$')) then
+damaged()
+end
+return value
+end
+local STATES = { LIVE = true, USED = true, REVOKED = true }
+local function read_record(key)
+local value = redis.call('GET', key)
+if not value then
+return nil
+end
+local state, mark, issued, expires, from = string.match(value, '^1 ([A-Z]+) (%S+) (%d+) (%d+)\\n()')
+if not STATES[state] then
+damaged()
+end
+if state ~= 'REVOKED' then
+check_token(mark)
+end
+return { state = state, mark = mark, issued = issued, expires = expires, payload = string.sub(value, from) }
+end
+local function line(state, mark, issued, expires)
+return '1 ' .. state .. ' ' .. mark .. ' ' .. issued .. ' ' .. expires .. '\\n'
+end
+local function is_live(record, generation_key)
+return record.state == 'LIVE' and check_token(redis.call('GET', generation_key)) == record.mark
+end
+return each(1, 0, function(k)
+local record = read_record(KEYS[k + 1])
+if not record or record.state == 'USED' then
+return 0
+end
+redis.call('SET', KEYS[k + 1], line('REVOKED', '-', record.issued, record.expires), 'KEEPTTL')
+return 1
+end)
+`,
+}
+
+export const tokenRevokeAll: Script = {
+  name: 'token_revoke_all',
+  sha1: '9ffab08197110c2246f6f140ca914df0366417c6',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+return each(1, 0, function(k)
+return redis.call('UNLINK', KEYS[k + 1])
+end)
+`,
+}
+
 export const walletDecide: Script = {
   name: 'wallet_decide',
   sha1: '512814986e7a613ad5796c922606cfbcf729d193',
@@ -7222,4 +7542,4 @@ return witnesses
 `,
 }
 
-export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, exposureExpose, exposureFind, idempotencyClaim, idempotencyEnd, idempotencyHide, idempotencyPeek, idempotencyRenew, idempotencyShow, keyTtl, lockRelease, lockRenew, lockTake, markerClaim, markerExtend, markerPeek, markerRelease, packedGet, packedIncrement, packedReset, packedSet, permissionsChange, permissionsForget, permissionsRead, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>
+export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, exposureExpose, exposureFind, idempotencyClaim, idempotencyEnd, idempotencyHide, idempotencyPeek, idempotencyRenew, idempotencyShow, keyTtl, lockRelease, lockRenew, lockTake, markerClaim, markerExtend, markerPeek, markerRelease, packedGet, packedIncrement, packedReset, packedSet, permissionsChange, permissionsForget, permissionsRead, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, tokenConsume, tokenIssue, tokenPeek, tokenRevoke, tokenRevokeAll, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>

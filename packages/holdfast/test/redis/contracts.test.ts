@@ -16,6 +16,7 @@ import { useMarkers } from './support/marker-calls.js'
 import { script } from './support/scripts.js'
 import { StrictRunner, sitesOf } from './support/strict-runner.js'
 import { useStripe402 } from './support/stripe402-calls.js'
+import { useTokens } from './support/token-calls.js'
 import { useWindows } from './support/window-calls.js'
 
 const shipped: readonly Script[] = Object.values(scripts)
@@ -76,6 +77,7 @@ describe('every shipped script', () => {
     await useIdempotency(runner)
     await useMarkers(runner)
     await useStripe402(runner)
+    await useTokens(runner)
     await useWindows(runner)
     await useActivity(runner)
     await useExposure(runner)

@@ -1,6 +1,7 @@
 import { HoldfastError } from '../../errors/index.js'
 import { flag, integer, invalid, options as optionsOf, show, signal as signalOf, text } from '../../input/index.js'
 import type { CallersClient } from '../../postgres/index.js'
+import { readJson } from '../calls.js'
 import { type Context, durable, note, tell } from '../context.js'
 import { durationMs, KeySpace, type Scope } from '../keys.js'
 import { owned, ownership } from '../ownership.js'
@@ -19,7 +20,7 @@ import { RecordsInRedis } from './in-redis.js'
 import type { Records, Terms } from './records.js'
 import { Renewal } from './renewal.js'
 import { hashRequest } from './request.js'
-import { decodeResponse, encodeResponse } from './response.js'
+import { encodeResponse } from './response.js'
 
 const LEASE_MS = 30_000
 const RETENTION_MS = 7 * 24 * 60 * 60 * 1_000
@@ -73,7 +74,7 @@ export class Idempotency<Response = unknown> {
         return found
       case 'completed':
         tell(this.#context, 'idempotency', 'replayed')
-        return { state: 'completed', response: decodeResponse(found.response) as Response, replayed: true }
+        return { state: 'completed', response: this.#decode(scope, found.response), replayed: true }
       case 'conflict':
         tell(this.#context, 'idempotency', 'conflict')
         note(this.#context, 'idempotency_conflict', scope)
@@ -131,8 +132,9 @@ export class Idempotency<Response = unknown> {
 
   /** Without claiming. */
   async peek(key: string | readonly string[]): Promise<IdempotencyLook<Response>> {
-    const look = await this.#records.peek(this.#space.scope(key))
-    return look.state === 'completed' ? { ...look, response: decodeResponse(look.response) as Response } : look
+    const scope = this.#space.scope(key)
+    const look = await this.#records.peek(scope)
+    return look.state === 'completed' ? { ...look, response: this.#decode(scope, look.response) } : look
   }
 
   /**
@@ -191,13 +193,18 @@ export class Idempotency<Response = unknown> {
     const kept = await this.#complete(scope, token, json)
     if (kept === null) throw new HoldfastError('claim_lost')
     if (failure !== undefined && kept === '') throw failure
-    return decodeResponse(kept) as Response
+    return this.#decode(scope, kept)
   }
 
   async #complete(scope: Scope, token: string, json: string): Promise<string | null> {
     const kept = await this.#records.complete(scope, owned(this.#space, token).hash, json)
     this.#tellEnd(scope, kept === null ? 'lost' : 'completed')
     return kept
+  }
+
+  /** Nothing where there was none. */
+  #decode(scope: Scope, json: string): Response {
+    return (json === '' ? undefined : readJson(this.#context, scope, json)) as Response
   }
 
   #tellEnd<Result extends string>(scope: Scope, result: Result): Result {

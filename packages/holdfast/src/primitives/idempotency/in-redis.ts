@@ -53,7 +53,7 @@ export class RecordsInRedis implements Records {
   }
 }
 
-export function readStanding(answer: unknown): Standing {
+function readStanding(answer: unknown): Standing {
   const [state, ...facts] = answer as [Buffer, ...unknown[]]
   switch (String(state)) {
     case 'claimed':

@@ -5,7 +5,7 @@ import type { KeySpace } from '../keys.js'
 
 /** As deep as requests may be: what refers to itself has no end. */
 const DEPTH_MAX = 64
-export const REQUEST_BYTES_MAX = 1_048_576
+const REQUEST_BYTES_MAX = 1_048_576
 
 /**
  * What a request is known by: an HMAC of its bytes, or of its JSON in one form (RFC 8785 without its rules for numbers, which are

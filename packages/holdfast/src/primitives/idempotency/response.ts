@@ -18,5 +18,3 @@ function stringify(response: unknown): string {
     throw invalid('response', 'what JSON can hold', 'something that it can not: a bigint, or what refers to itself')
   }
 }
-
-export const decodeResponse = (json: string): unknown => (json === '' ? undefined : JSON.parse(json))
