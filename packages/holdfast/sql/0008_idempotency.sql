@@ -61,9 +61,10 @@ BEGIN
     SELECT i.* INTO k FROM idempotency_keys i
     WHERE i.owner = of_owner AND i.tenant = of_tenant AND i.operation = of_operation AND i.key = of_key;
     IF NOT FOUND THEN
-      INSERT INTO idempotency_keys
-      VALUES (of_owner, of_tenant, of_operation, of_key, 'PROCESSING', by_token, with_request, 1, false, now_ms + lease_ms, '', '', now_ms,
-              now_ms, now_ms + keep_ms)
+      INSERT INTO idempotency_keys (owner, tenant, operation, key, state, token, request, attempt, took_over, lease_until, response, reason,
+                                    created_at, updated_at, expires_at)
+      VALUES (of_owner, of_tenant, of_operation, of_key, 'PROCESSING', by_token, with_request, 1, false, now_ms + lease_ms, '', '',
+              now_ms, now_ms, now_ms + keep_ms)
       ON CONFLICT DO NOTHING RETURNING * INTO k;
       -- Somebody else was first, and is committed by now: the next look sees it.
       CONTINUE WHEN NOT FOUND;

@@ -18,7 +18,6 @@ CREATE TABLE token_events (
   expires_at bigint NOT NULL
 );
 
-CREATE UNIQUE INDEX token_events_issued ON token_events (token, operation, tenant, owner) WHERE event = 'issued';
 -- A token ends once: so it is used once, also when Redis has lost that it was.
 CREATE UNIQUE INDEX token_events_ended ON token_events (token, operation, tenant, owner) WHERE event IN ('consumed', 'revoked');
 CREATE INDEX token_events_by_token ON token_events (token, operation, tenant, owner);

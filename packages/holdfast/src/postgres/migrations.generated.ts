@@ -771,9 +771,10 @@ BEGIN
     SELECT i.* INTO k FROM idempotency_keys i
     WHERE i.owner = of_owner AND i.tenant = of_tenant AND i.operation = of_operation AND i.key = of_key;
     IF NOT FOUND THEN
-      INSERT INTO idempotency_keys
-      VALUES (of_owner, of_tenant, of_operation, of_key, 'PROCESSING', by_token, with_request, 1, false, now_ms + lease_ms, '', '', now_ms,
-              now_ms, now_ms + keep_ms)
+      INSERT INTO idempotency_keys (owner, tenant, operation, key, state, token, request, attempt, took_over, lease_until, response, reason,
+                                    created_at, updated_at, expires_at)
+      VALUES (of_owner, of_tenant, of_operation, of_key, 'PROCESSING', by_token, with_request, 1, false, now_ms + lease_ms, '', '',
+              now_ms, now_ms, now_ms + keep_ms)
       ON CONFLICT DO NOTHING RETURNING * INTO k;
       -- Somebody else was first, and is committed by now: the next look sees it.
       CONTINUE WHEN NOT FOUND;
@@ -877,7 +878,6 @@ CREATE TABLE token_events (
   expires_at bigint NOT NULL
 );
 
-CREATE UNIQUE INDEX token_events_issued ON token_events (token, operation, tenant, owner) WHERE event = 'issued';
 -- A token ends once: so it is used once, also when Redis has lost that it was.
 CREATE UNIQUE INDEX token_events_ended ON token_events (token, operation, tenant, owner) WHERE event IN ('consumed', 'revoked');
 CREATE INDEX token_events_by_token ON token_events (token, operation, tenant, owner);

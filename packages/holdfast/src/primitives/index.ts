@@ -27,6 +27,7 @@ export {
   type OwnPosition,
 } from './activity/dense-index.js'
 export type { Progress, RetentionRow, Returned } from './activity/retention.js'
+export type { CallersClient } from '../postgres/index.js'
 export type { Context } from './context.js'
 export { type Exposed, type ExposedTo, Exposure, type ExposureOptions } from './exposure/exposure.js'
 export type {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { startRedis } from '@holdfast/services'
 import fc from 'fast-check'
 import { Idempotency, Primitives } from 'holdfast/primitives'
@@ -225,14 +226,17 @@ describe.each(TOPOLOGIES)('durable idempotency on %s', (_, open) => {
     expect(await effects()).toBe(1)
   })
 
-  it('run: answers with what the transaction has kept, not with what is returned later', async () => {
-    begin()
-    const result = await orders.run('key', {}, async ({ completeIn }) => {
+  it('run: answers with what the transaction has kept, not with what is returned later, and does not take that for lost', async () => {
+    begin({ leaseMs: 3_000 })
+    const result = await orders.run('key', {}, async ({ completeIn, signal }) => {
       const client = await pool.connect()
       await client.query('BEGIN')
       await completeIn(client, 'in the transaction')
       await client.query('COMMIT')
       client.release()
+      // A renewal would have been due by now.
+      await sleep(1_200)
+      expect(signal.aborted).toBe(false)
       return 'returned later'
     })
     expect(result).toEqual({ state: 'completed', response: 'in the transaction', replayed: false })

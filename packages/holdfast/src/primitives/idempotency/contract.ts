@@ -23,9 +23,10 @@ export interface RunCall extends IdempotencyCall {
   readonly signal?: AbortSignal
 }
 
+/** Somebody is at it. */
 interface Processing {
-  /** Somebody is at it, for so long at most unless the lease is renewed. */
   readonly state: 'processing'
+  /** After so long it is worth asking again: unless its owner renews the lease, somebody else can have it then. */
   readonly leftMs: number
 }
 
@@ -59,6 +60,6 @@ export interface IdempotentWork<Response = unknown> {
   readonly token: string
   readonly attempt: number
   readonly tookOver: boolean
-  /** As `Idempotency.completeIn`, for this key. */
+  /** As `Idempotency.completeIn`, for this key. The last step before the commit: the lease is not renewed any more. */
   completeIn(client: CallersClient, response: Response): Promise<void>
 }

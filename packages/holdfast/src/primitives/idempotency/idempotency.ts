@@ -115,9 +115,9 @@ export class Idempotency<Response = unknown> {
   async fail(
     key: string | readonly string[],
     token: string,
-    { reason = 'failed' }: { readonly reason?: string } = {},
+    call: { readonly reason?: string } = {},
   ): Promise<'failed' | 'lost'> {
-    const word = text('reason', reason)
+    const word = text('reason', optionsOf('options', call).reason ?? 'failed')
     const scope = this.#space.scope(key)
     const isOurs = await this.#records.fail(scope, owned(this.#space, token).hash, word)
     return this.#tellEnd(scope, isOurs ? 'failed' : 'lost')
@@ -156,7 +156,11 @@ export class Idempotency<Response = unknown> {
     const { token, attempt, tookOver } = claim
     const renewal = new Renewal(this.leaseMs, askedAt, async () => (await this.renew(key, token)) === 'renewed')
     const signal = given === undefined ? renewal.signal : AbortSignal.any([given, renewal.signal])
-    const completeIn = (client: CallersClient, response: Response) => this.completeIn(client, key, token, response)
+    const completeIn = async (client: CallersClient, response: Response) => {
+      await this.completeIn(client, key, token, response)
+      // From here to its end the transaction has the row locked, so nobody takes over, and a renewal would only wait for it.
+      renewal.stop()
+    }
     let response: Response
     try {
       response = await work({ signal, token, attempt, tookOver, completeIn })
@@ -171,8 +175,9 @@ export class Idempotency<Response = unknown> {
   }
 
   /** Removes rows of Postgres that have expired, of all operations: `limit` at most, which is 1,000 unless it is given. How many it were. */
-  async prune({ limit = 1_000 }: { readonly limit?: number } = {}): Promise<number> {
-    return this.#inPostgres().prune(integer('limit', limit, 1, PRUNE_MAX))
+  async prune(call: { readonly limit?: number } = {}): Promise<number> {
+    const limit = integer('limit', optionsOf('options', call).limit ?? 1_000, 1, PRUNE_MAX)
+    return this.#inPostgres().prune(limit)
   }
 
   #inPostgres(): RecordsInPostgres {

@@ -58,8 +58,9 @@ export class OneTimeTokens<Data = unknown> {
   async issue(order: TokenOrder<Data>): Promise<IssuedToken> {
     const asked = optionsOf('options', order)
     const ttlMs = durationMs('ttlMs', asked.ttlMs ?? this.ttlMs)
-    const payload = this.#payload(text('subject', asked.subject), asked.data)
-    const token = newToken(this.#ofSubject(order.subject))
+    const subject = text('subject', asked.subject)
+    const payload = this.#payload(subject, asked.data)
+    const token = newToken(this.#ofSubject(subject))
     const place = placeOfToken(this.#space, token) as Place
     // First: nothing is given out that is not noted.
     await this.#audit?.issued(place, ttlMs)
@@ -127,15 +128,17 @@ export class OneTimeTokens<Data = unknown> {
   }
 
   /** What the audit knows of a subject's tokens, the newest first: 100 unless `limit` is given. */
-  async history(subject: string, { limit = 100 }: { readonly limit?: number } = {}): Promise<TokenEvent[]> {
-    const most = integer('limit', limit, 1, ROWS_MAX)
-    return this.#audited().history(this.#ofSubject(subject), most)
+  async history(subject: string, call: { readonly limit?: number } = {}): Promise<TokenEvent[]> {
+    const limit = integer('limit', optionsOf('options', call).limit ?? 100, 1, ROWS_MAX)
+    return this.#audited().history(this.#ofSubject(subject), limit)
   }
 
   /** Removes from the audit, of all operations, tokens that expired so long ago: `limit` rows at most. How many it were. */
-  async prune({ olderThanMs = 365 * DAY_MS, limit = 1_000 } = {}): Promise<number> {
-    const ms = durationMs('olderThanMs', olderThanMs, DAY_MS)
-    return this.#audited().prune(ms, integer('limit', limit, 1, ROWS_MAX))
+  async prune(call: { readonly olderThanMs?: number; readonly limit?: number } = {}): Promise<number> {
+    const asked = optionsOf('options', call)
+    const olderThanMs = durationMs('olderThanMs', asked.olderThanMs ?? 365 * DAY_MS, DAY_MS)
+    const limit = integer('limit', asked.limit ?? 1_000, 1, ROWS_MAX)
+    return this.#audited().prune(olderThanMs, limit)
   }
 
   #audited(): TokenAudit {
