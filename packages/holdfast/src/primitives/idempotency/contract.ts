@@ -5,7 +5,7 @@ export interface IdempotencyOptions {
   readonly leaseMs?: number
   /** For how long a response is kept and answered again. Default 7 days. */
   readonly retentionMs?: number
-  /** As JSON. Default 65,536, at most 1,048,576. */
+  /** As JSON. Default 65,536, at most 262,144. */
   readonly responseMaxBytes?: number
   /** Keep what became of keys in Postgres, with Redis in front. The same in all processes. Default false: in Redis alone. */
   readonly durable?: boolean

@@ -25,7 +25,8 @@ import { encodeResponse } from './response.js'
 const LEASE_MS = 30_000
 const RETENTION_MS = 7 * 24 * 60 * 60 * 1_000
 const RESPONSE_BYTES_MAX = 65_536
-const RESPONSE_BYTES_CAP = 1_048_576
+/** Up to 32 answers come in one call. */
+const RESPONSE_BYTES_CAP = 262_144
 const PRUNE_MAX = 10_000
 
 /**
@@ -154,8 +155,8 @@ export class Idempotency<Response = unknown> {
     const claim = await this.tryClaim(key, call)
     if (claim.state !== 'claimed') return claim
     const { token, attempt, tookOver } = claim
-    const renewal = new Renewal(this.leaseMs, askedAt, async () => (await this.renew(key, token)) === 'renewed')
-    const signal = given === undefined ? renewal.signal : AbortSignal.any([given, renewal.signal])
+    const renew = async () => (await this.renew(key, token)) === 'renewed'
+    const renewal = new Renewal(this.leaseMs, askedAt, renew, given)
     const completeIn = async (client: CallersClient, response: Response) => {
       await this.completeIn(client, key, token, response)
       // From here to its end the transaction has the row locked, so nobody takes over, and a renewal would only wait for it.
@@ -163,14 +164,14 @@ export class Idempotency<Response = unknown> {
     }
     let response: Response
     try {
-      response = await work({ signal, token, attempt, tookOver, completeIn })
+      response = await work({ signal: renewal.signal, token, attempt, tookOver, completeIn })
+      renewal.end()
     } catch (error) {
-      renewal.stop()
+      renewal.end()
       // If this fails too, the lease ends it.
       await this.fail(key, token, { reason: reasonOf(error) }).catch(() => {})
       throw error
     }
-    renewal.stop()
     return { state: 'completed', response: await this.#finish(key, token, response), replayed: false }
   }
 

@@ -10,26 +10,40 @@ const MARGIN = 0.05
 export class Renewal {
   readonly #leaseMs: number
   readonly #renew: () => Promise<boolean>
-  readonly #lost = new AbortController()
+  readonly #over = new AbortController()
+  readonly #unfollow: () => void
   #until: number
   #next: NodeJS.Timeout | undefined
   #end: NodeJS.Timeout | undefined
   #stopped = false
 
-  /** `askedAt`: when the lease was asked for, by `performance.now()`. `renew` is false when somebody else has it. */
-  constructor(leaseMs: number, askedAt: number, renew: () => Promise<boolean>) {
+  /**
+   * `askedAt`: when the lease was asked for, by `performance.now()`. `renew` is false when somebody else has it. `given` is the caller's own:
+   * when it fires the work is told, and the lease is renewed until it has stopped.
+   */
+  constructor(leaseMs: number, askedAt: number, renew: () => Promise<boolean>, given: AbortSignal | undefined) {
     this.#leaseMs = leaseMs
     this.#renew = renew
+    const abort = () => this.#over.abort(given?.reason)
+    given?.addEventListener('abort', abort, { once: true })
+    this.#unfollow = () => given?.removeEventListener('abort', abort)
     this.#until = askedAt + leaseMs * (1 - MARGIN)
     this.#watch()
     this.#renewIn(leaseMs / RENEWALS)
   }
 
-  /** Fires when it is lost: renewals did not come through in time, or somebody else has it. */
+  /** Fires when the lease is lost (renewals did not come through in time, or somebody else has it), and with the caller's own. */
   get signal(): AbortSignal {
-    return this.#lost.signal
+    return this.#over.signal
   }
 
+  /** The work is over. */
+  end(): void {
+    this.stop()
+    this.#unfollow()
+  }
+
+  /** Renews no more, and does not miss it. */
   stop(): void {
     this.#stopped = true
     clearTimeout(this.#next)
@@ -61,6 +75,6 @@ export class Renewal {
   #lose(): void {
     if (this.#stopped) return
     this.stop()
-    this.#lost.abort(new HoldfastError('claim_lost'))
+    this.#over.abort(new HoldfastError('claim_lost'))
   }
 }

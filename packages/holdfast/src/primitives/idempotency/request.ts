@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto'
+import { types } from 'node:util'
 import { HoldfastError } from '../../errors/index.js'
 import { invalid, show } from '../../input/index.js'
 import type { KeySpace } from '../keys.js'
@@ -14,7 +15,8 @@ const REQUEST_BYTES_MAX = 1_048_576
  */
 export function hashRequest(secret: Uint8Array, space: KeySpace, request: unknown): string | null {
   if (request === undefined) return null
-  const isBytes = request instanceof Uint8Array
+  // Not `instanceof`: bytes of another realm (a test runner's) are bytes too.
+  const isBytes = types.isUint8Array(request)
   const content = isBytes ? request : canonical('request', request, 0)
   if (Buffer.byteLength(content) > REQUEST_BYTES_MAX) {
     const message = `request: expected at most ${REQUEST_BYTES_MAX} bytes, got ${Buffer.byteLength(content)}`
