@@ -2,10 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
 import { Idempotency, Primitives } from 'holdfast/primitives'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { canonical } from '../../src/primitives/idempotency/request.js'
 import { whileAway } from './support/away.js'
 import { claimed, endLeases } from './support/idempotency.js'
-import { type On, onSingle, SECRET, TOPOLOGIES } from './support/topologies.js'
+import { type On, SECRET, TOPOLOGIES } from './support/topologies.js'
 import { twice } from './support/twice.js'
 
 const DAY_MS = 24 * 60 * 60 * 1_000
@@ -255,78 +254,11 @@ describe.each(TOPOLOGIES)('idempotency on %s', (_, open) => {
     expect(rest).toEqual([])
     expect(key).toMatch(new RegExp(`^hf:app:idempotency:v1:default:${operation}:\\{[0-9a-f]{32}\\}$`))
     expect(await on.redis.get(key)).toMatch(/^1 PROCESSING [0-9a-f]{32} [0-9a-f]{32} 1 0 \d{13} \d{13} \d{13}\n$/)
+    await orders.complete('Idempotency-Key 7', 'another-secret-token', 1)
+    expect(JSON.stringify(on.logged)).toMatch(/idempotency_lost/)
+    expect(JSON.stringify(on.logged)).not.toMatch(/Idempotency-Key|secret-token|4912345/)
     const acme = new Idempotency(on.primitives.forTenant('acme'), operation)
     expect((await acme.tryClaim('Idempotency-Key 7', { request: 1 })).state).toBe('claimed')
-  })
-
-  it('run: what is thrown lets the next try at once, and is thrown on', async () => {
-    const orders = new Idempotency<string>(on.primitives, on.operation())
-    const failure = new TypeError('about a person')
-    await expect(orders.run('key', {}, () => Promise.reject(failure))).rejects.toBe(failure)
-    expect(await orders.peek('key')).toEqual({ state: 'failed', attempt: 1, reason: 'TypeError' })
-    const again = await orders.run('key', {}, ({ attempt }) => `attempt ${attempt}`)
-    expect(again).toEqual({ state: 'completed', response: 'attempt 2', replayed: false })
-    const work = vi.fn(() => 'never')
-    expect(await orders.run('key', {}, work)).toEqual({ state: 'completed', response: 'attempt 2', replayed: true })
-    expect(work).not.toHaveBeenCalled()
-  })
-
-  it('run: the first gets the response as the others do, as JSON brings it back', async () => {
-    const orders = new Idempotency(on.primitives, on.operation())
-    const work = () => ({ at: new Date(0), nothing: undefined })
-    const response = { at: '1970-01-01T00:00:00.000Z' }
-    expect(await orders.run('key', {}, work)).toStrictEqual({ state: 'completed', response, replayed: false })
-    expect(await orders.run('key', {}, work)).toStrictEqual({ state: 'completed', response, replayed: true })
-  })
-
-  it('run: what was done is not done again because its response does not fit', async () => {
-    const orders = new Idempotency(on.primitives, on.operation(), { responseMaxBytes: 10 })
-    const work = vi.fn(() => 'x'.repeat(100))
-    await expect(orders.run('key', {}, work)).rejects.toMatchObject({ code: 'too_large' })
-    expect(await orders.run('key', {}, work)).toEqual({ state: 'completed', response: undefined, replayed: true })
-    expect(work).toHaveBeenCalledTimes(1)
-  })
-
-  it('run: renews the lease while it works', async () => {
-    const operation = on.operation()
-    const orders = new Idempotency(on.primitives, operation, { leaseMs: 3_000 })
-    const result = await orders.run('key', {}, async () => {
-      const [key = ''] = await on.keys(operation)
-      const begun = await on.redis.get(key)
-      await expect.poll(() => on.redis.get(key), { timeout: 10_000 }).not.toBe(begun)
-      expect((await orders.tryClaim('key')).state).toBe('processing')
-      return 'done'
-    })
-    expect(result).toMatchObject({ response: 'done' })
-  })
-
-  it('run: tells the work when the key is lost, and does not answer with what it did then', async () => {
-    const operation = on.operation()
-    const orders = new Idempotency<string>(on.primitives, operation, { leaseMs: 1_000 })
-    const late = orders.run('key', {}, async ({ signal }) => {
-      // More than once, if the lease is renewed in between.
-      const takeOver = () => endLeases(on, operation).then(() => orders.tryClaim('key', { token: 'other' }))
-      await expect.poll(takeOver).toMatchObject({ state: 'claimed', tookOver: true })
-      await vi.waitFor(() => expect(signal.aborted).toBe(true), 10_000)
-      expect(signal.reason).toMatchObject({ code: 'claim_lost' })
-      return 'of the first'
-    })
-    await expect(late).rejects.toMatchObject({ code: 'claim_lost', retryable: true })
-    expect(await orders.complete('key', 'other', 'of the second')).toBe('completed')
-    expect(await orders.run('key', {}, () => 'never')).toMatchObject({ response: 'of the second', replayed: true })
-  })
-
-  it("run: tells the work when its caller's own signal fires, and does not begin when it has", async () => {
-    const orders = new Idempotency(on.primitives, on.operation())
-    const caller = new AbortController()
-    const working = orders.run('key', { signal: caller.signal }, async ({ signal }) => {
-      caller.abort(new Error('nobody waits'))
-      signal.throwIfAborted()
-    })
-    await expect(working).rejects.toThrow('nobody waits')
-    const work = vi.fn()
-    await expect(orders.run('key', { signal: caller.signal }, work)).rejects.toMatchObject({ code: 'aborted' })
-    expect(work).not.toHaveBeenCalled()
   })
 
   it('model: any sequence of calls does what a small state machine does', async () => {
@@ -401,91 +333,4 @@ describe('idempotency', () => {
       expect(work).not.toHaveBeenCalled()
     })
   })
-
-  it('a request has one form, whatever the order of its members', () => {
-    const form = (value: unknown) => canonical('request', value, 0)
-    expect(form({ b: 1, a: [true, null, 'x\u2028'], é: -0, z: undefined })).toBe(
-      `{"a":[true,null,"x\u2028"],"b":1,"é":0}`,
-    )
-    expect(form({ at: new Date(0) })).toBe('{"at":"1970-01-01T00:00:00.000Z"}')
-    expect(form([undefined, 1e21, 0.1])).toBe('[null,1e+21,0.1]')
-    fc.assert(
-      fc.property(fc.jsonValue(), (value) => {
-        expect(JSON.parse(form(value))).toEqual(JSON.parse(JSON.stringify(value)))
-        const turned = JSON.parse(JSON.stringify(value), (_, member) =>
-          member !== null && typeof member === 'object' && !Array.isArray(member)
-            ? Object.fromEntries(Object.entries(member).reverse())
-            : member,
-        )
-        expect(form(turned)).toBe(form(value))
-      }),
-    )
-  })
-
-  const circle: { self?: unknown } = {}
-  circle.self = circle
-  it.each<[string, unknown, string]>([
-    ['a bigint', { amount: 1n }, 'request: expected what JSON can hold, got 1'],
-    ['no number', { amount: Number.NaN }, 'request: expected finite numbers, got NaN'],
-    ['a Map', { amounts: new Map() }, 'request: expected plain objects'],
-    ['a function', { amount: () => 1 }, 'request: expected what JSON can hold, got a function'],
-    ['what refers to itself', circle, 'request: expected at most 64 levels'],
-  ])('refuses %s in a request, which JSON would change in silence', async (_, request, message) => {
-    await withSingle(async (on) => {
-      await expect(new Idempotency(on.primitives, 'refused').tryClaim('key', { request })).rejects.toThrow(message)
-      expect(await on.keys('refused')).toEqual([])
-    })
-  })
-
-  it.each<[string, (on: On) => unknown, string]>([
-    [
-      'durable without Postgres',
-      ({ primitives }) => new Idempotency(primitives, 'refused', { durable: true }),
-      'postgres: expected a connection',
-    ],
-    [
-      'to complete in a transaction what is not durable',
-      ({ primitives }) => new Idempotency(primitives, 'refused').completeIn({} as never, 'key', 'token', 1),
-      'durable: expected true',
-    ],
-    [
-      'to keep it for less than a lease',
-      ({ primitives }) => new Idempotency(primitives, 'refused', { retentionMs: 1_000 }),
-      'retentionMs: expected an integer from 30000',
-    ],
-    [
-      'a large request',
-      ({ primitives }) => new Idempotency(primitives, 'refused').tryClaim('key', { request: 'x'.repeat(1_100_000) }),
-      'request: expected at most 1048576 bytes',
-    ],
-    ['no key', ({ primitives }) => new Idempotency(primitives, 'refused').tryClaim(''), 'scope: expected 1 to 1024'],
-    [
-      'no work',
-      ({ primitives }) => new Idempotency(primitives, 'refused').run('key', {}, undefined as never),
-      'work: expected a function',
-    ],
-  ])('refuses %s', async (_, act, message) => {
-    await withSingle(async (on) => {
-      await expect(async () => act(on)).rejects.toThrow(message)
-      expect(await on.keys('refused')).toEqual([])
-    })
-  })
-
-  it('bytes are compared as bytes, and are not the text that they spell', async () => {
-    await withSingle(async ({ primitives }) => {
-      const orders = new Idempotency(primitives, 'bytes')
-      await claimed(orders, 'key', { request: Buffer.from('"a"') })
-      expect((await orders.tryClaim('key', { request: new Uint8Array(Buffer.from('"a"')) })).state).toBe('processing')
-      await expect(orders.tryClaim('key', { request: 'a' })).rejects.toMatchObject({ code: 'idempotency_conflict' })
-    })
-  })
 })
-
-async function withSingle(use: (on: On) => Promise<void>): Promise<void> {
-  const on = await onSingle()
-  try {
-    await use(on)
-  } finally {
-    await on.close()
-  }
-}

@@ -198,6 +198,9 @@ describe.each(TOPOLOGIES)('one-time tokens on %s', (_, open) => {
     const acme = new OneTimeTokens(on.primitives.forTenant('acme'), operation)
     expect(await acme.consume(token)).toEqual(unknown(null))
     expect((await resets.consume(token)).state).toBe('consumed')
+    await resets.consume(token)
+    expect(JSON.stringify(on.logged)).toMatch(/token_refused/)
+    for (const secret of [token, token.slice(22), '4912345']) expect(JSON.stringify(on.logged)).not.toContain(secret)
   })
 
   it('script return type: any JSON comes back as it was, and what does not fit is refused before anything is sent', async () => {
