@@ -1,3 +1,4 @@
+export type { CallersClient } from '../postgres/index.js'
 export {
   Activity,
   type ActivityOptions,
@@ -27,7 +28,6 @@ export {
   type OwnPosition,
 } from './activity/dense-index.js'
 export type { Progress, RetentionRow, Returned } from './activity/retention.js'
-export type { CallersClient } from '../postgres/index.js'
 export type { Context } from './context.js'
 export { type Exposed, type ExposedTo, Exposure, type ExposureOptions } from './exposure/exposure.js'
 export type {
@@ -41,6 +41,7 @@ export type {
 } from './idempotency/contract.js'
 export { Idempotency } from './idempotency/idempotency.js'
 export type { KeyFacts } from './keys.js'
+export { Marker, type MarkerClaim, type MarkerClaimCall, type MarkerLook, type MarkerOptions } from './marker/marker.js'
 export type { FieldType, PlacedField } from './packed/layout.js'
 export {
   type Incremented,
@@ -50,7 +51,6 @@ export {
 } from './packed/packed-counters.js'
 export type { OlderLayout, PermissionsLayout } from './permissions/layout.js'
 export { Permissions, type PermissionsChange, type PermissionsOptions } from './permissions/permissions.js'
-export { Marker, type MarkerClaim, type MarkerClaimCall, type MarkerLook, type MarkerOptions } from './marker/marker.js'
 export { Primitives, type PrimitivesOptions } from './primitives.js'
 export { type KeySample, KeySampler, type KeySamplerOptions } from './sampler.js'
 export type {
