@@ -178,6 +178,14 @@ export const ERRORS = {
     action:
       'Give a layout that has changed a version of its own; the page of the primitive says how values move to it.',
   },
+  claim_lost: {
+    status: 409,
+    retryable: true,
+    meaning:
+      'The lease of the idempotency key ran out while work was being done under it, and it is not yours any more.',
+    action:
+      'Roll back what is not committed. Then repeat the whole with the same key: if somebody else has done it, their answer comes.',
+  },
   hold_expired: {
     status: 410,
     retryable: false,

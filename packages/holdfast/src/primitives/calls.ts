@@ -143,5 +143,15 @@ function mismatch({ facts: { redisPattern, operation, keyHashPrefix } }: Scope):
   return new HoldfastError('layout_mismatch', message, { redisPattern, operation, keyHashPrefix })
 }
 
+/** Of JSON that this primitive has written under a scope. */
+export function readJson(context: Context, scope: Scope, json: string): unknown {
+  try {
+    return JSON.parse(json)
+  } catch {
+    tell(context, scope.space.purpose, 'damaged')
+    throw damaged(scope)
+  }
+}
+
 const broken = (script: string, why: string): HoldfastError =>
   new HoldfastError('internal_error', `script ${script}: ${why.slice(0, 300)}`)

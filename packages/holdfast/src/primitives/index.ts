@@ -1,3 +1,4 @@
+export type { CallersClient } from '../postgres/index.js'
 export {
   Activity,
   type ActivityOptions,
@@ -47,6 +48,16 @@ export {
 export type { Envelope, Upgrades } from './envelope/format.js'
 export type { Schema } from './envelope/schema.js'
 export { type Exposed, type ExposedTo, Exposure, type ExposureOptions } from './exposure/exposure.js'
+export type {
+  IdempotencyCall,
+  IdempotencyClaim,
+  IdempotencyLook,
+  IdempotencyOptions,
+  IdempotentRun,
+  IdempotentWork,
+  RunCall,
+} from './idempotency/contract.js'
+export { Idempotency } from './idempotency/idempotency.js'
 export type { KeyFacts } from './keys.js'
 export type { Lifetime } from './lifetime.js'
 export type { LimitAnswer, LimitState } from './limits/limit-calls.js'
@@ -61,6 +72,7 @@ export {
 } from './limits/limits.js'
 export { type OtpAnswer, type OtpCall, OtpLimiter, type OtpLimiterOptions } from './otp/otp-limiter.js'
 export type { PhoneOptions } from './otp/phone.js'
+export { Marker, type MarkerClaim, type MarkerClaimCall, type MarkerLook, type MarkerOptions } from './marker/marker.js'
 export type { FieldType, PlacedField } from './packed/layout.js'
 export {
   type Incremented,
@@ -89,4 +101,14 @@ export {
   SlidingWindow,
   type SlidingWindowOptions,
 } from './sliding/sliding-window.js'
+export type {
+  ConsumedToken,
+  IssuedToken,
+  OneTimeTokensOptions,
+  TokenEvent,
+  TokenLook,
+  TokenOrder,
+  TokenRefusal,
+} from './token/contract.js'
+export { OneTimeTokens } from './token/one-time-tokens.js'
 export { FixedWindow, type FixedWindowOptions, type WindowCall, type WindowCount } from './window/fixed-window.js'

@@ -2365,6 +2365,489 @@ end)
 `,
 }
 
+export const idempotencyClaim: Script = {
+  name: 'idempotency_claim',
+  sha1: '8ca885b9b363d9633bdf4e658fe133f75487e228',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local server_ms
+local function clock_ms(given)
+if given ~= '' then
+return tonumber(given)
+end
+if not server_ms then
+local time = redis.call('TIME')
+server_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+return server_ms
+end
+local RECORD = '^1 ([A-Z_]+) (%x+) (%S+) (%d+) ([01]) (%d+) (%d+) (%d+)\\n()'
+local STATES = { PROCESSING = true, COMPLETED = true, FAILED_RETRYABLE = true }
+local function read_record(key)
+local value = redis.call('GET', key)
+if not value then
+return nil
+end
+local state, token, request, attempt, took_over, lease_until, created, updated, from = string.match(value, RECORD)
+if not STATES[state] or #token ~= 32 or not (request == '-' or (#request == 32 and string.match(request, '^%x+$'))) then
+damaged()
+end
+return {
+state = state,
+token = token,
+request = request,
+attempt = tonumber(attempt),
+took_over = tonumber(took_over),
+lease_until = tonumber(lease_until),
+created = tonumber(created),
+updated = tonumber(updated),
+payload = string.sub(value, from),
+}
+end
+local function write_record(key, record, keep_ms)
+local line = '1 %s %s %s %.0f %.0f %.0f %.0f %.0f\\n'
+local head = string.format(line, record.state, record.token, record.request, record.attempt, record.took_over, record.lease_until, record.created, record.updated)
+redis.call('SET', key, head .. record.payload, 'PX', keep_ms)
+end
+return each(1, 4, function(k, a)
+local key, token, request, lease_ms, keep_ms = KEYS[k + 1], ARGV[a + 1], ARGV[a + 2], tonumber(ARGV[a + 3]), ARGV[a + 4]
+local now = clock_ms('')
+local record = read_record(key)
+if not record then
+record = { token = token, request = request, attempt = 1, took_over = 0, created = now }
+else
+if request ~= '-' and record.request ~= '-' and request ~= record.request then
+return { 'conflict' }
+end
+if record.state == 'COMPLETED' then
+return { 'completed', record.request, record.payload }
+end
+local is_ours = record.state == 'PROCESSING' and record.token == token
+if record.state == 'PROCESSING' and not is_ours and record.lease_until > now then
+return { 'processing', record.lease_until - now }
+end
+if not is_ours then
+record.attempt = record.attempt + 1
+record.took_over = record.state == 'PROCESSING' and 1 or 0
+record.token = token
+end
+if record.request == '-' then
+record.request = request
+end
+end
+record.state, record.payload = 'PROCESSING', ''
+record.lease_until, record.updated = now + lease_ms, now
+write_record(key, record, keep_ms)
+return { 'claimed', record.attempt, record.took_over }
+end)
+`,
+}
+
+export const idempotencyEnd: Script = {
+  name: 'idempotency_end',
+  sha1: '9621d846fbf86952996844832c9b8d51864d4369',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local server_ms
+local function clock_ms(given)
+if given ~= '' then
+return tonumber(given)
+end
+if not server_ms then
+local time = redis.call('TIME')
+server_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+return server_ms
+end
+local RECORD = '^1 ([A-Z_]+) (%x+) (%S+) (%d+) ([01]) (%d+) (%d+) (%d+)\\n()'
+local STATES = { PROCESSING = true, COMPLETED = true, FAILED_RETRYABLE = true }
+local function read_record(key)
+local value = redis.call('GET', key)
+if not value then
+return nil
+end
+local state, token, request, attempt, took_over, lease_until, created, updated, from = string.match(value, RECORD)
+if not STATES[state] or #token ~= 32 or not (request == '-' or (#request == 32 and string.match(request, '^%x+$'))) then
+damaged()
+end
+return {
+state = state,
+token = token,
+request = request,
+attempt = tonumber(attempt),
+took_over = tonumber(took_over),
+lease_until = tonumber(lease_until),
+created = tonumber(created),
+updated = tonumber(updated),
+payload = string.sub(value, from),
+}
+end
+local function write_record(key, record, keep_ms)
+local line = '1 %s %s %s %.0f %.0f %.0f %.0f %.0f\\n'
+local head = string.format(line, record.state, record.token, record.request, record.attempt, record.took_over, record.lease_until, record.created, record.updated)
+redis.call('SET', key, head .. record.payload, 'PX', keep_ms)
+end
+return each(1, 4, function(k, a)
+local key, token, state, keep_ms, payload = KEYS[k + 1], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4]
+local record = read_record(key)
+if not record or record.token ~= token then
+return { 'lost' }
+end
+if record.state == state then
+return { 'ended', record.payload }
+end
+if record.state ~= 'PROCESSING' then
+return { 'lost' }
+end
+record.state, record.payload, record.lease_until, record.updated = state, payload, 0, clock_ms('')
+write_record(key, record, keep_ms)
+return { 'ended', payload }
+end)
+`,
+}
+
+export const idempotencyHide: Script = {
+  name: 'idempotency_hide',
+  sha1: '5aa78910a97eb334b977d55b873b00f719198fe0',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local RECORD = '^1 ([A-Z_]+) (%x+) (%S+) (%d+) ([01]) (%d+) (%d+) (%d+)\\n()'
+local STATES = { PROCESSING = true, COMPLETED = true, FAILED_RETRYABLE = true }
+local function read_record(key)
+local value = redis.call('GET', key)
+if not value then
+return nil
+end
+local state, token, request, attempt, took_over, lease_until, created, updated, from = string.match(value, RECORD)
+if not STATES[state] or #token ~= 32 or not (request == '-' or (#request == 32 and string.match(request, '^%x+$'))) then
+damaged()
+end
+return {
+state = state,
+token = token,
+request = request,
+attempt = tonumber(attempt),
+took_over = tonumber(took_over),
+lease_until = tonumber(lease_until),
+created = tonumber(created),
+updated = tonumber(updated),
+payload = string.sub(value, from),
+}
+end
+local function write_record(key, record, keep_ms)
+local line = '1 %s %s %s %.0f %.0f %.0f %.0f %.0f\\n'
+local head = string.format(line, record.state, record.token, record.request, record.attempt, record.took_over, record.lease_until, record.created, record.updated)
+redis.call('SET', key, head .. record.payload, 'PX', keep_ms)
+end
+return each(1, 0, function(k)
+local record = read_record(KEYS[k + 1])
+if not record or record.state == 'COMPLETED' then
+return 0
+end
+return redis.call('DEL', KEYS[k + 1])
+end)
+`,
+}
+
+export const idempotencyPeek: Script = {
+  name: 'idempotency_peek',
+  sha1: '08a9f66fab153b871c0987ab0b81232f777fa9e6',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: true,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local server_ms
+local function clock_ms(given)
+if given ~= '' then
+return tonumber(given)
+end
+if not server_ms then
+local time = redis.call('TIME')
+server_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+return server_ms
+end
+local RECORD = '^1 ([A-Z_]+) (%x+) (%S+) (%d+) ([01]) (%d+) (%d+) (%d+)\\n()'
+local STATES = { PROCESSING = true, COMPLETED = true, FAILED_RETRYABLE = true }
+local function read_record(key)
+local value = redis.call('GET', key)
+if not value then
+return nil
+end
+local state, token, request, attempt, took_over, lease_until, created, updated, from = string.match(value, RECORD)
+if not STATES[state] or #token ~= 32 or not (request == '-' or (#request == 32 and string.match(request, '^%x+$'))) then
+damaged()
+end
+return {
+state = state,
+token = token,
+request = request,
+attempt = tonumber(attempt),
+took_over = tonumber(took_over),
+lease_until = tonumber(lease_until),
+created = tonumber(created),
+updated = tonumber(updated),
+payload = string.sub(value, from),
+}
+end
+local function write_record(key, record, keep_ms)
+local line = '1 %s %s %s %.0f %.0f %.0f %.0f %.0f\\n'
+local head = string.format(line, record.state, record.token, record.request, record.attempt, record.took_over, record.lease_until, record.created, record.updated)
+redis.call('SET', key, head .. record.payload, 'PX', keep_ms)
+end
+return each(1, 0, function(k)
+local record = read_record(KEYS[k + 1])
+if not record then
+return { 'FREE' }
+end
+return { record.state, record.attempt, math.max(0, record.lease_until - clock_ms('')), record.payload }
+end)
+`,
+}
+
+export const idempotencyRenew: Script = {
+  name: 'idempotency_renew',
+  sha1: 'e81bae4249d606888065ff2bde07e0193e410cd2',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local server_ms
+local function clock_ms(given)
+if given ~= '' then
+return tonumber(given)
+end
+if not server_ms then
+local time = redis.call('TIME')
+server_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+return server_ms
+end
+local RECORD = '^1 ([A-Z_]+) (%x+) (%S+) (%d+) ([01]) (%d+) (%d+) (%d+)\\n()'
+local STATES = { PROCESSING = true, COMPLETED = true, FAILED_RETRYABLE = true }
+local function read_record(key)
+local value = redis.call('GET', key)
+if not value then
+return nil
+end
+local state, token, request, attempt, took_over, lease_until, created, updated, from = string.match(value, RECORD)
+if not STATES[state] or #token ~= 32 or not (request == '-' or (#request == 32 and string.match(request, '^%x+$'))) then
+damaged()
+end
+return {
+state = state,
+token = token,
+request = request,
+attempt = tonumber(attempt),
+took_over = tonumber(took_over),
+lease_until = tonumber(lease_until),
+created = tonumber(created),
+updated = tonumber(updated),
+payload = string.sub(value, from),
+}
+end
+local function write_record(key, record, keep_ms)
+local line = '1 %s %s %s %.0f %.0f %.0f %.0f %.0f\\n'
+local head = string.format(line, record.state, record.token, record.request, record.attempt, record.took_over, record.lease_until, record.created, record.updated)
+redis.call('SET', key, head .. record.payload, 'PX', keep_ms)
+end
+return each(1, 3, function(k, a)
+local record = read_record(KEYS[k + 1])
+if not record or record.token ~= ARGV[a + 1] or record.state ~= 'PROCESSING' then
+return 0
+end
+local now = clock_ms('')
+record.lease_until, record.updated = now + tonumber(ARGV[a + 2]), now
+write_record(KEYS[k + 1], record, ARGV[a + 3])
+return 1
+end)
+`,
+}
+
+export const idempotencyShow: Script = {
+  name: 'idempotency_show',
+  sha1: '80d1922fe563c5dc6c84b2a0cc52998c94e5bdf0',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local RECORD = '^1 ([A-Z_]+) (%x+) (%S+) (%d+) ([01]) (%d+) (%d+) (%d+)\\n()'
+local STATES = { PROCESSING = true, COMPLETED = true, FAILED_RETRYABLE = true }
+local function read_record(key)
+local value = redis.call('GET', key)
+if not value then
+return nil
+end
+local state, token, request, attempt, took_over, lease_until, created, updated, from = string.match(value, RECORD)
+if not STATES[state] or #token ~= 32 or not (request == '-' or (#request == 32 and string.match(request, '^%x+$'))) then
+damaged()
+end
+return {
+state = state,
+token = token,
+request = request,
+attempt = tonumber(attempt),
+took_over = tonumber(took_over),
+lease_until = tonumber(lease_until),
+created = tonumber(created),
+updated = tonumber(updated),
+payload = string.sub(value, from),
+}
+end
+local function write_record(key, record, keep_ms)
+local line = '1 %s %s %s %.0f %.0f %.0f %.0f %.0f\\n'
+local head = string.format(line, record.state, record.token, record.request, record.attempt, record.took_over, record.lease_until, record.created, record.updated)
+redis.call('SET', key, head .. record.payload, 'PX', keep_ms)
+end
+return each(1, 8, function(k, a)
+write_record(KEYS[k + 1], {
+state = 'COMPLETED',
+token = ARGV[a + 1],
+request = ARGV[a + 2],
+attempt = tonumber(ARGV[a + 3]),
+took_over = tonumber(ARGV[a + 4]),
+lease_until = 0,
+created = tonumber(ARGV[a + 5]),
+updated = tonumber(ARGV[a + 6]),
+payload = ARGV[a + 8],
+}, ARGV[a + 7])
+return 1
+end)
+`,
+}
+
 export const keyTtl: Script = {
   name: 'key_ttl',
   sha1: 'abbb4c78593b8f2a2a2d8f626eed32cf81da2d3d',
@@ -3611,6 +4094,194 @@ redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return 0
 end
 return math.max(1, redis.call('PTTL', KEYS[1]))
+`,
+}
+
+export const markerClaim: Script = {
+  name: 'marker_claim',
+  sha1: 'b2ba1e20f5c6773fe36338a54f398890975112ba',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local function check_token(value)
+if value and not (#value == 32 and string.match(value, '^%x+$')) then
+damaged()
+end
+return value
+end
+local function left(key)
+local ms = redis.call('PTTL', key)
+if ms == -1 then
+damaged()
+end
+return math.max(1, ms)
+end
+return each(1, 2, function(k, a)
+local key, token, ttl = KEYS[k + 1], ARGV[a + 1], ARGV[a + 2]
+if redis.call('SET', key, token, 'NX', 'PX', ttl) then
+return 0
+end
+if check_token(redis.call('GET', key)) == token then
+redis.call('PEXPIRE', key, ttl)
+return 0
+end
+return left(key)
+end)
+`,
+}
+
+export const markerExtend: Script = {
+  name: 'marker_extend',
+  sha1: '69c66b40a6c988e6caa0a1fbddbe11ec4a1839cb',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local function check_token(value)
+if value and not (#value == 32 and string.match(value, '^%x+$')) then
+damaged()
+end
+return value
+end
+return each(1, 2, function(k, a)
+if check_token(redis.call('GET', KEYS[k + 1])) ~= ARGV[a + 1] then
+return 0
+end
+return redis.call('PEXPIRE', KEYS[k + 1], ARGV[a + 2])
+end)
+`,
+}
+
+export const markerPeek: Script = {
+  name: 'marker_peek',
+  sha1: '409d34e98f10d103cf60a17246c2e0e5d5e62ffb',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: true,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local function check_token(value)
+if value and not (#value == 32 and string.match(value, '^%x+$')) then
+damaged()
+end
+return value
+end
+local function left(key)
+local ms = redis.call('PTTL', key)
+if ms == -1 then
+damaged()
+end
+return math.max(1, ms)
+end
+return each(1, 0, function(k)
+return check_token(redis.call('GET', KEYS[k + 1])) and left(KEYS[k + 1]) or 0
+end)
+`,
+}
+
+export const markerRelease: Script = {
+  name: 'marker_release',
+  sha1: '3d6418016c3a09c17a6d105290c499710bbc3c3f',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local function check_token(value)
+if value and not (#value == 32 and string.match(value, '^%x+$')) then
+damaged()
+end
+return value
+end
+return each(1, 1, function(k, a)
+if check_token(redis.call('GET', KEYS[k + 1])) ~= ARGV[a + 1] then
+return 0
+end
+return redis.call('DEL', KEYS[k + 1])
+end)
 `,
 }
 
@@ -6565,6 +7236,326 @@ removed = removed + redis.call('ZREM', KEYS[1], ARGV[i])
 end
 end
 return removed
+`,
+}
+
+export const tokenConsume: Script = {
+  name: 'token_consume',
+  sha1: 'ae243694766da0d8269e84792ac882af6892c435',
+  keys: { min: 2, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local function check_token(value)
+if value and not (#value == 32 and string.match(value, '^%x+$')) then
+damaged()
+end
+return value
+end
+local STATES = { LIVE = true, USED = true, REVOKED = true }
+local function read_record(key)
+local value = redis.call('GET', key)
+if not value then
+return nil
+end
+local state, mark, issued, expires, from = string.match(value, '^1 ([A-Z]+) (%S+) (%d+) (%d+)\\n()')
+if not STATES[state] then
+damaged()
+end
+if state ~= 'REVOKED' then
+check_token(mark)
+end
+return { state = state, mark = mark, issued = issued, expires = expires, payload = string.sub(value, from) }
+end
+local function line(state, mark, issued, expires)
+return '1 ' .. state .. ' ' .. mark .. ' ' .. issued .. ' ' .. expires .. '\\n'
+end
+local function is_live(record, generation_key)
+return record.state == 'LIVE' and check_token(redis.call('GET', generation_key)) == record.mark
+end
+return each(2, 2, function(k, a)
+local record = read_record(KEYS[k + 1])
+if not record then
+return { 'missing' }
+end
+if record.state == 'USED' then
+return record.mark == ARGV[a + 1] and { 'consumed', record.issued, record.payload } or { 'used' }
+end
+if not is_live(record, KEYS[k + 2]) then
+return { 'revoked' }
+end
+redis.call('SET', KEYS[k + 1], line('USED', ARGV[a + 1], record.issued, record.expires) .. record.payload, 'PX', ARGV[a + 2])
+return { 'consumed', record.issued, record.payload }
+end)
+`,
+}
+
+export const tokenIssue: Script = {
+  name: 'token_issue',
+  sha1: '8a7ed0f213e755269539ce5190b37dde0ea2cd79',
+  keys: { min: 2, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local function check_token(value)
+if value and not (#value == 32 and string.match(value, '^%x+$')) then
+damaged()
+end
+return value
+end
+local server_ms
+local function clock_ms(given)
+if given ~= '' then
+return tonumber(given)
+end
+if not server_ms then
+local time = redis.call('TIME')
+server_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+return server_ms
+end
+local STATES = { LIVE = true, USED = true, REVOKED = true }
+local function read_record(key)
+local value = redis.call('GET', key)
+if not value then
+return nil
+end
+local state, mark, issued, expires, from = string.match(value, '^1 ([A-Z]+) (%S+) (%d+) (%d+)\\n()')
+if not STATES[state] then
+damaged()
+end
+if state ~= 'REVOKED' then
+check_token(mark)
+end
+return { state = state, mark = mark, issued = issued, expires = expires, payload = string.sub(value, from) }
+end
+local function line(state, mark, issued, expires)
+return '1 ' .. state .. ' ' .. mark .. ' ' .. issued .. ' ' .. expires .. '\\n'
+end
+local function is_live(record, generation_key)
+return record.state == 'LIVE' and check_token(redis.call('GET', generation_key)) == record.mark
+end
+return each(2, 3, function(k, a)
+local key, generation_key, ttl = KEYS[k + 1], KEYS[k + 2], tonumber(ARGV[a + 2])
+local generation = check_token(redis.call('GET', generation_key))
+if not generation then
+generation = ARGV[a + 1]
+redis.call('SET', generation_key, generation, 'PX', ttl)
+elseif redis.call('PTTL', generation_key) < ttl then
+redis.call('PEXPIRE', generation_key, ttl)
+end
+local now = clock_ms('')
+local issued, expires = string.format('%.0f', now), string.format('%.0f', now + ttl)
+redis.call('SET', key, line('LIVE', generation, issued, expires) .. ARGV[a + 3], 'PX', ttl)
+return { issued, expires }
+end)
+`,
+}
+
+export const tokenPeek: Script = {
+  name: 'token_peek',
+  sha1: '19aa81e6d766f6cdb9427c3660a477542f9e249e',
+  keys: { min: 2, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: true,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local function check_token(value)
+if value and not (#value == 32 and string.match(value, '^%x+$')) then
+damaged()
+end
+return value
+end
+local STATES = { LIVE = true, USED = true, REVOKED = true }
+local function read_record(key)
+local value = redis.call('GET', key)
+if not value then
+return nil
+end
+local state, mark, issued, expires, from = string.match(value, '^1 ([A-Z]+) (%S+) (%d+) (%d+)\\n()')
+if not STATES[state] then
+damaged()
+end
+if state ~= 'REVOKED' then
+check_token(mark)
+end
+return { state = state, mark = mark, issued = issued, expires = expires, payload = string.sub(value, from) }
+end
+local function line(state, mark, issued, expires)
+return '1 ' .. state .. ' ' .. mark .. ' ' .. issued .. ' ' .. expires .. '\\n'
+end
+local function is_live(record, generation_key)
+return record.state == 'LIVE' and check_token(redis.call('GET', generation_key)) == record.mark
+end
+return each(2, 0, function(k)
+local record = read_record(KEYS[k + 1])
+if not record or not is_live(record, KEYS[k + 2]) then
+return {}
+end
+return { record.issued, record.expires, record.payload }
+end)
+`,
+}
+
+export const tokenRevoke: Script = {
+  name: 'token_revoke',
+  sha1: '7dd5fc5696dec7d923840b337b95cf3fbb6e50e1',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local function check_token(value)
+if value and not (#value == 32 and string.match(value, '^%x+$')) then
+damaged()
+end
+return value
+end
+local STATES = { LIVE = true, USED = true, REVOKED = true }
+local function read_record(key)
+local value = redis.call('GET', key)
+if not value then
+return nil
+end
+local state, mark, issued, expires, from = string.match(value, '^1 ([A-Z]+) (%S+) (%d+) (%d+)\\n()')
+if not STATES[state] then
+damaged()
+end
+if state ~= 'REVOKED' then
+check_token(mark)
+end
+return { state = state, mark = mark, issued = issued, expires = expires, payload = string.sub(value, from) }
+end
+local function line(state, mark, issued, expires)
+return '1 ' .. state .. ' ' .. mark .. ' ' .. issued .. ' ' .. expires .. '\\n'
+end
+local function is_live(record, generation_key)
+return record.state == 'LIVE' and check_token(redis.call('GET', generation_key)) == record.mark
+end
+return each(1, 0, function(k)
+local record = read_record(KEYS[k + 1])
+if not record or record.state == 'USED' then
+return 0
+end
+redis.call('SET', KEYS[k + 1], line('REVOKED', '-', record.issued, record.expires), 'KEEPTTL')
+return 1
+end)
+`,
+}
+
+export const tokenRevokeAll: Script = {
+  name: 'token_revoke_all',
+  sha1: '9ffab08197110c2246f6f140ca914df0366417c6',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+return each(1, 0, function(k)
+return redis.call('UNLINK', KEYS[k + 1])
+end)
 `,
 }
 
@@ -10516,4 +11507,4 @@ return witnesses
 `,
 }
 
-export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, bucketConsume, bucketPeek, bucketRefund, cellDrop, cellGet, cellSet, cellSwap, cellTransition, cellUnlink, exposureExpose, exposureFind, keyTtl, limitsConsume, limitsPeek, limitsRefund, limitsReset, lockRelease, lockRenew, lockTake, otpAttempt, otpPeek, packedGet, packedIncrement, packedReset, packedSet, permissionsChange, permissionsForget, permissionsRead, sequenceNext, sequenceRaise, shardedAdd, shardedRead, shardedReset, shardedTake, slidingConsume, slidingPeek, slidingRefund, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>
+export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, bucketConsume, bucketPeek, bucketRefund, cellDrop, cellGet, cellSet, cellSwap, cellTransition, cellUnlink, exposureExpose, exposureFind, idempotencyClaim, idempotencyEnd, idempotencyHide, idempotencyPeek, idempotencyRenew, idempotencyShow, keyTtl, limitsConsume, limitsPeek, limitsRefund, limitsReset, lockRelease, lockRenew, lockTake, markerClaim, markerExtend, markerPeek, markerRelease, otpAttempt, otpPeek, packedGet, packedIncrement, packedReset, packedSet, permissionsChange, permissionsForget, permissionsRead, sequenceNext, sequenceRaise, shardedAdd, shardedRead, shardedReset, shardedTake, slidingConsume, slidingPeek, slidingRefund, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, tokenConsume, tokenIssue, tokenPeek, tokenRevoke, tokenRevokeAll, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>

@@ -11,14 +11,17 @@ import { AcquaintedSequencer } from '../sequencer/support/acquainted.js'
 import { useActivity } from './support/activity-calls.js'
 import { useCells } from './support/cell-calls.js'
 import { useExposure } from './support/exposure-calls.js'
+import { useIdempotency } from './support/idempotency-calls.js'
 import { usePacked, usePermissions } from './support/layout-calls.js'
 import { useLimits } from './support/limits-calls.js'
 import { useOtp } from './support/otp-calls.js'
+import { useMarkers } from './support/marker-calls.js'
 import { script } from './support/scripts.js'
 import { useSequences } from './support/sequence-calls.js'
 import { useShardedCounters } from './support/sharded-calls.js'
 import { StrictRunner, sitesOf } from './support/strict-runner.js'
 import { useStripe402 } from './support/stripe402-calls.js'
+import { useTokens } from './support/token-calls.js'
 import { useWindows } from './support/window-calls.js'
 
 const shipped: readonly Script[] = Object.values(scripts)
@@ -76,7 +79,10 @@ describe('every shipped script', () => {
   it('touches only its KEYS, at each of its calls to Redis', async () => {
     await useEverything(runner)
     await useLocks(runner)
+    await useIdempotency(runner)
+    await useMarkers(runner)
     await useStripe402(runner)
+    await useTokens(runner)
     await useWindows(runner)
     await useActivity(runner)
     await useExposure(runner)
