@@ -28,12 +28,12 @@ export {
   type OwnPosition,
 } from './activity/dense-index.js'
 export type { Progress, RetentionRow, Returned } from './activity/retention.js'
+export { type BucketCall, TokenBucket, type TokenBucketOptions } from './bucket/token-bucket.js'
 export { Cell, type CellOptions, type SetOptions, type SwapOptions } from './cell/cell.js'
 export type { CellDelete, CellRead, CellSet, CellSetOver, CellSwap, CellTime, OneOfMany } from './cell/results.js'
 export { StateCell, type StateCellOptions, type StateChange, type StateStart } from './cell/state-cell.js'
 export type { Transitions } from './cell/states.js'
 export type { ValueKind, ValueOf } from './cell/value.js'
-export { type BucketCall, TokenBucket, type TokenBucketOptions } from './bucket/token-bucket.js'
 export type { Context } from './context.js'
 export {
   type EnvelopeChange,
@@ -70,9 +70,9 @@ export {
   type LimitsCall,
   type SlidingLimit,
 } from './limits/limits.js'
+export { Marker, type MarkerClaim, type MarkerClaimCall, type MarkerLook, type MarkerOptions } from './marker/marker.js'
 export { type OtpAnswer, type OtpCall, OtpLimiter, type OtpLimiterOptions } from './otp/otp-limiter.js'
 export type { PhoneOptions } from './otp/phone.js'
-export { Marker, type MarkerClaim, type MarkerClaimCall, type MarkerLook, type MarkerOptions } from './marker/marker.js'
 export type { FieldType, PlacedField } from './packed/layout.js'
 export {
   type Incremented,
