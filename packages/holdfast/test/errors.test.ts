@@ -34,6 +34,7 @@ const PINNED: Record<number, readonly ErrorCode[]> = {
   504: ['timeout', 'aborted'],
 }
 const RETRYABLE: readonly ErrorCode[] = [
+  'claim_lost',
   'lock_busy',
   'lock_lost',
   'rate_limited',

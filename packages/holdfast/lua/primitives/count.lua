@@ -16,3 +16,13 @@ end
 local function digits(count)
   return string.format('%.0f', count)
 end
+
+-- Of `<count>:<count>:<count>`.
+local function three_counts(value)
+  local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+  one, two, three = tonumber(one), tonumber(two), tonumber(three)
+  if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+    damaged()
+  end
+  return one, two, three
+end

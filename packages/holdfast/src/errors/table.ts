@@ -190,6 +190,14 @@ export const ERRORS = {
     action:
       'Give a layout that has changed a version of its own; the page of the primitive says how values move to it.',
   },
+  claim_lost: {
+    status: 409,
+    retryable: true,
+    meaning:
+      'The lease of the idempotency key ran out while work was being done under it, and it is not yours any more.',
+    action:
+      'Roll back what is not committed. Then repeat the whole with the same key: if somebody else has done it, their answer comes.',
+  },
   hold_expired: {
     status: 410,
     retryable: false,
@@ -212,8 +220,8 @@ export const ERRORS = {
   too_large: {
     status: 413,
     retryable: false,
-    meaning: 'The request, or its metadata, is larger than allowed.',
-    action: 'Send less: metadata is limited to 4 kB of JSON.',
+    meaning: 'The request, its metadata or a value is larger than allowed.',
+    action: 'Send less; the message tells the limit. Metadata is limited to 4 kB of JSON.',
   },
   idempotency_conflict: {
     status: 422,
@@ -258,6 +266,13 @@ export const ERRORS = {
     retryable: false,
     meaning: 'Under the key of a primitive stands something that it did not write. Nothing was changed.',
     action: 'Find out who else writes keys that begin with `hf:`. Then remove the key, or `reset` what it is of.',
+  },
+  version_unknown: {
+    status: 500,
+    retryable: false,
+    meaning:
+      'A value was written under a schema version that this process can not read: newer than it knows, or older than it can upgrade. Nothing was changed.',
+    action: 'Deploy what knows the version before anybody writes it, or add the upgrade that is missing.',
   },
   incompatible: {
     status: 500,

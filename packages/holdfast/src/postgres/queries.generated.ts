@@ -205,6 +205,7 @@ SELECT
     (SELECT CASE WHEN datconnlimit < 0 THEN 2147483647 ELSE datconnlimit END FROM pg_database WHERE datname = current_database())
   ) AS connections,
   floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS clock`,
+  claimIdempotencyKey: `SELECT * FROM claim_idempotency_key($1, $2, $3, $4, $5, $6, $7, $8)`,
   claimTransfer: `-- For one of those who saw it; the others see another number.
 UPDATE transfers SET attempt = DEFAULT WHERE attempt = $1 RETURNING attempt`,
   claimWebhooks: `-- Those that are this process's. What is nobody's is taken, and what is its own is renewed when half of its time is over.
@@ -224,8 +225,10 @@ FROM (
   UNION ALL
   SELECT * FROM webhooks w WHERE w.holder = $1 AND w.lease_until > clock_ms() AND NOT EXISTS (SELECT FROM taken t WHERE t.id = w.id)
 ) AS a`,
+  completeIdempotencyKey: `SELECT c.*, greatest(1, c.expires_at - clock_ms()) AS keep_left_ms FROM complete_idempotency_key($1, $2, $3, $4, $5, $6, $7) c`,
   confirm: `-- See the function: one statement for many refusals.
 SELECT current, held, seen, hold_made, hold_expired, epoch FROM confirm($1, $2, $3, $4, $5, $6) ORDER BY n`,
+  consumeToken: `SELECT is_consumed, because FROM consume_token($1, $2, $3, $4, $5)`,
   deadDeliveries: `SELECT id, event_id, event, body, created_at, tries, reason, dead_at FROM webhook_deliveries
 WHERE webhook = $1 AND dead_at IS NOT NULL AND id > $2 ORDER BY id LIMIT $3`,
   deleteWebhook: `DELETE FROM webhooks WHERE id = $1 RETURNING id`,
@@ -246,6 +249,12 @@ SET tries = tries + 1, next_at = clock_ms() + $2::bigint, reason = $3,
     dead_at = CASE WHEN created_at < clock_ms() - $4::bigint THEN clock_ms() END
 WHERE id = $1
 RETURNING dead_at IS NOT NULL AS dead`,
+  failIdempotencyKey: `-- Also when the same owner has said so before.
+UPDATE idempotency_keys
+SET state = 'FAILED_RETRYABLE', reason = CASE state WHEN 'PROCESSING' THEN $6 ELSE reason END, lease_until = 0, updated_at = clock_ms(),
+    expires_at = clock_ms() + $7::bigint
+WHERE owner = $1 AND tenant = $2 AND operation = $3 AND key = $4 AND token = $5 AND state <> 'COMPLETED'
+RETURNING 1 AS failed`,
   feedMark: `-- The mark at a position, and the head. No mark: the feed does not reach back so far, or there never was such a position.
 SELECT h.position AS head, (SELECT f.mark FROM feed f WHERE f.position = $1) AS mark FROM feed_head h`,
   findApiKeys: `-- \`clock\`: whether it has expired is a question to one clock, not to each server's own.
@@ -308,6 +317,8 @@ FROM unnest($1::uuid[], $2::bigint[], $3::text[]) WITH ORDINALITY AS e(wallet, s
 CROSS JOIN (SELECT timeline_epoch() AS floor, clock_ms() AS clock) AS t
 LEFT JOIN wallets w ON w.ref = e.wallet
 ORDER BY e.n`,
+  issueToken: `INSERT INTO token_events (owner, tenant, operation, subject, token, event, at, expires_at)
+VALUES ($1, $2, $3, $4, $5, 'issued', clock_ms(), clock_ms() + $6::bigint)`,
   keepFindings: `-- Keeps what an audit has found: JSON of $1. What was not found again for $2 ms goes, some at a time.
 WITH old AS (
   DELETE FROM findings o WHERE o.id IN (
@@ -375,6 +386,9 @@ SELECT replace(w.ref::text, '-', '') AS ref, free.ref IS NOT NULL AS free
 FROM wallets w
 LEFT JOIN (SELECT ref FROM wallets WHERE ref = ANY ($1::uuid[]) ORDER BY ref FOR NO KEY UPDATE SKIP LOCKED) AS free ON free.ref = w.ref
 WHERE w.ref = ANY ($1::uuid[])`,
+  lookAtIdempotencyKey: `SELECT state, attempt, greatest(0, lease_until - clock_ms()) AS left_ms, response, reason
+FROM idempotency_keys
+WHERE owner = $1 AND tenant = $2 AND operation = $3 AND key = $4 AND expires_at > clock_ms()`,
   nextLockToken: `SELECT nextval('lock_tokens') AS token`,
   noteExpiring: `-- Open holds that run out within $1 ms and were not told of yet, those of sessions left out: a session's time is moved on by every tick.
 -- Holds whose whole life is shorter than that are left out too. Each is told once: by the primary key, whoever looks at the same time.
@@ -490,6 +504,24 @@ DELETE FROM feed WHERE position IN (
   SELECT f.position FROM (SELECT o.position, o.at FROM feed o ORDER BY o.position LIMIT $2) AS f
   WHERE f.at < clock_ms() - $1::bigint AND f.position < (SELECT h.position FROM feed_head h)
 )`,
+  pruneIdempotencyKeys: `-- What has expired, $1 rows at most. The time in a subquery of its own: a volatile function in its place would be asked for each row, and the
+-- index could not be used.
+WITH expired AS (
+  SELECT owner, tenant, operation, key FROM idempotency_keys
+  WHERE expires_at <= (SELECT clock_ms()) ORDER BY expires_at LIMIT $1 FOR UPDATE SKIP LOCKED
+), gone AS (
+  DELETE FROM idempotency_keys k USING expired e
+  WHERE k.owner = e.owner AND k.tenant = e.tenant AND k.operation = e.operation AND k.key = e.key
+  RETURNING 1
+)
+SELECT count(*)::integer AS gone FROM gone`,
+  pruneTokenEvents: `-- Of tokens that expired more than $1 ms ago, $2 rows at most. The time in a subquery of its own, as in prune-idempotency-keys.sql.
+WITH old AS (
+  SELECT id FROM token_events WHERE expires_at < (SELECT clock_ms()) - $1::bigint ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED
+), gone AS (
+  DELETE FROM token_events e USING old o WHERE e.id = o.id RETURNING 1
+)
+SELECT count(*)::integer AS gone FROM gone`,
   raiseEpochs: `-- New lives for the states of wallets: whatever was decided under an older epoch and is not here yet never will be.
 -- $1 wallets   $2 at least this epoch   $3 used from memory from now on?   $4–$6 epoch, seq and hash of what Redis has as acknowledged
 -- \`holds\`: the journal has what the state in Redis knew to be in it, unless that is past.
@@ -503,6 +535,10 @@ RETURNING replace(w.ref::text, '-', '') AS ref, w.epoch, w.memory, w.seq, encode
           clock_ms() AS clock,
           r.known_epoch <= (SELECT s.epoch_floor FROM settings s) OR (r.known_seq = 0 AND w.genesis = r.known_hash)
           OR EXISTS (SELECT FROM entries e WHERE e.wallet = w.ref AND e.seq = r.known_seq AND e.hash = r.known_hash) AS holds`,
+  raiseSequence: `INSERT INTO sequences AS s (owner, tenant, operation, scope, gapless, last)
+VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (owner, tenant, operation, scope, gapless) DO UPDATE SET last = greatest(s.last, EXCLUDED.last)
+RETURNING last`,
   readEntries: `-- A page of a journal by seq, each entry with what it links to. Looked up one by one: a join reads all that the wallet ever did.
 SELECT e.*, encode(e.hash, 'hex') AS hash_hex,
        encode(coalesce((SELECT p.hash FROM entries p WHERE p.wallet = e.wallet AND p.seq = e.seq - 1),
@@ -603,10 +639,15 @@ LEFT JOIN LATERAL (
   ORDER BY x.seq DESC LIMIT 1
 ) last ON true
 WHERE w.ref = $1`,
+  refuseToken: `SELECT refuse_token($1, $2, $3, $4, $5) AS because`,
   relaxDue: `-- Nothing was due after all: the bound moves on, if nothing else happened meanwhile.
 UPDATE wallets SET due = $4 WHERE ref = $1 AND epoch = $2 AND seq = $3`,
   relayFeed: `SELECT head, mark, relayed, more, feeding FROM relay_feed($1, $2)`,
   releaseWebhooks: `UPDATE webhooks SET holder = NULL, lease_until = 0 WHERE holder = $1`,
+  renewIdempotencyKey: `UPDATE idempotency_keys
+SET lease_until = clock_ms() + $6::bigint, updated_at = clock_ms(), expires_at = clock_ms() + $7::bigint
+WHERE owner = $1 AND tenant = $2 AND operation = $3 AND key = $4 AND token = $5 AND state = 'PROCESSING'
+RETURNING 1 AS renewed`,
   replayDeliveries: `-- For another day. $2 null: all that are dead.
 UPDATE webhook_deliveries SET dead_at = NULL, tries = 0, next_at = 0, created_at = clock_ms()
 WHERE webhook = $1 AND dead_at IS NOT NULL AND ($2::bigint[] IS NULL OR id = ANY ($2::bigint[]))
@@ -615,6 +656,13 @@ RETURNING id`,
 UPDATE api_keys SET revoked_at = coalesce(revoked_at, clock_ms()) WHERE id = $1
 RETURNING id, tenant, name, scopes, wallet_prefix, hash, created_at, expires_at, revoked_at, last_used_at, rate_max, concurrent_max,
           body_max_bytes, clock_ms() AS clock`,
+  revokeTokens: `-- Of a subject, all that may still live; with $5 only that token. Which they were.
+INSERT INTO token_events (owner, tenant, operation, subject, token, event, at, expires_at)
+SELECT e.owner, e.tenant, e.operation, e.subject, e.token, 'revoked', clock_ms(), e.expires_at FROM token_events e
+WHERE e.subject = $4 AND e.operation = $3 AND e.tenant = $2 AND e.owner = $1 AND e.event = 'issued' AND e.expires_at > clock_ms()
+  AND ($5::text IS NULL OR e.token = $5)
+ON CONFLICT DO NOTHING
+RETURNING token`,
   saleItems: `-- Items of a sale by their ids, or by their numbers.
 SELECT item, id, quantity FROM sale_items WHERE tenant = $1 AND sale = $2 AND (id = ANY ($3::text[]) OR item = ANY ($4::integer[]))`,
   startFeed: `SELECT start_feed($1) AS begun`,
@@ -622,6 +670,7 @@ SELECT item, id, quantity FROM sale_items WHERE tenant = $1 AND sale = $2 AND (i
 UPDATE settings
 SET stopped_at = coalesce(stopped_at, clock_ms()), stopped_because = coalesce(stopped_because, $2), stopped_epoch = greatest(stopped_epoch, $1)
 WHERE epoch_floor < $1`,
+  takeNumbers: `SELECT take_numbers($1, $2, $3, $4, false, $5) AS last`,
   takeOver: `-- The Postgres path owns the wallet before it decides: an epoch of Redis is raised, one of its own is joined.
 UPDATE wallets
 SET epoch = CASE WHEN owner = 'postgres' AND epoch > timeline_epoch() THEN epoch
@@ -629,6 +678,10 @@ SET epoch = CASE WHEN owner = 'postgres' AND epoch > timeline_epoch() THEN epoch
     owner = 'postgres'
 WHERE ref = $1 AND NOT memory
 RETURNING epoch, memory, seq, encode(head, 'hex') AS head, at, available, reserved, credit_limit, status, due, since, clock_ms() AS clock`,
+  tokenHistory: `-- The newest first.
+SELECT subject, token, event, because, at, expires_at FROM token_events
+WHERE subject = $4 AND operation = $3 AND tenant = $2 AND owner = $1
+ORDER BY id DESC LIMIT $5`,
   touchApiKeys: `-- In order, so that two servers that note the same keys never wait for each other in a circle.
 WITH used AS MATERIALIZED (SELECT id FROM api_keys WHERE id = ANY ($1::text[]) ORDER BY id FOR NO KEY UPDATE)
 UPDATE api_keys k SET last_used_at = clock_ms() FROM used WHERE k.id = used.id`,

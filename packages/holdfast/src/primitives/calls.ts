@@ -15,11 +15,11 @@ interface Waiting {
  * Most that go in one call: while a script runs, the server serves nobody else. With all of 64 callers in one call Node and Redis would take
  * turns, in calls of 32 they work at the same time.
  */
-const CALL_MAX = 32
+export const CALL_MAX = 32
 
 /**
  * Calls of one script. Those of one turn of the event loop go together, and each is done by itself and gets an answer of its own; on a
- * Cluster only those of one scope do, because a call can't leave its slot. Who is alone does not wait for company: a call leaves at the end
+ * Cluster only those of one slot do, because a call can't leave it. Who is alone does not wait for company: a call leaves at the end
  * of the turn that it was made in.
  *
  * The script takes them as `primitives/each.lua` says: their number, then for each as many keys and as many arguments as for the others.
@@ -28,13 +28,16 @@ export class Calls {
   readonly #context: Context
   readonly #purpose: Purpose
   readonly #script: Script
+  readonly #callMax: number
   #waiting: Waiting[] = []
   readonly #send = () => this.#sendAll()
 
-  constructor(context: Context, purpose: Purpose, script: Script) {
+  /** `callMax`: for what is so large that fewer should go together. */
+  constructor(context: Context, purpose: Purpose, script: Script, callMax = CALL_MAX) {
     this.#context = context
     this.#purpose = purpose
     this.#script = script
+    this.#callMax = Math.min(callMax, CALL_MAX)
   }
 
   /** The answer: bytes, a number, or an array of them. */
@@ -49,8 +52,10 @@ export class Calls {
   #sendAll(): void {
     const waiting = this.#waiting
     this.#waiting = []
-    for (const group of this.#context.isCluster ? byScope(waiting) : [waiting]) {
-      for (let from = 0; from < group.length; from += CALL_MAX) void this.#call(group.slice(from, from + CALL_MAX))
+    for (const group of this.#context.isCluster ? bySlot(waiting) : [waiting]) {
+      for (let from = 0; from < group.length; from += this.#callMax) {
+        void this.#call(group.slice(from, from + this.#callMax))
+      }
     }
   }
 
@@ -110,11 +115,13 @@ const isDamage = (why: string): boolean => why.startsWith('WRONGTYPE') || why.st
 const isFailure = (answer: unknown): answer is [unknown, unknown] =>
   Array.isArray(answer) && answer[0] instanceof Buffer && answer[0].toString('latin1') === '!'
 
-function byScope(waiting: readonly Waiting[]): Waiting[][] {
-  const groups = new Map<string, Waiting[]>()
-  for (const one of waiting) {
-    const group = groups.get(one.scope.hash)
-    if (group === undefined) groups.set(one.scope.hash, [one])
+/** In the order in which they came, those of one slot of a Cluster together. */
+export function bySlot<T extends { readonly scope: Scope }>(all: readonly T[]): T[][] {
+  const groups = new Map<number, T[]>()
+  for (const one of all) {
+    const { slot } = one.scope
+    const group = groups.get(slot)
+    if (group === undefined) groups.set(slot, [one])
     else group.push(one)
   }
   return [...groups.values()]
@@ -134,6 +141,16 @@ export function damaged({ facts }: Scope): HoldfastError {
 function mismatch({ facts: { redisPattern, operation, keyHashPrefix } }: Scope): HoldfastError {
   const message = `${redisPattern}, ${operation}, ${keyHashPrefix}…: expected what this layout writes, got what another one has written under its version`
   return new HoldfastError('layout_mismatch', message, { redisPattern, operation, keyHashPrefix })
+}
+
+/** Of JSON that this primitive has written under a scope. */
+export function readJson(context: Context, scope: Scope, json: string): unknown {
+  try {
+    return JSON.parse(json)
+  } catch {
+    tell(context, scope.space.purpose, 'damaged')
+    throw damaged(scope)
+  }
 }
 
 const broken = (script: string, why: string): HoldfastError =>

@@ -1,3 +1,4 @@
+export type { CallersClient } from '../postgres/index.js'
 export {
   Activity,
   type ActivityOptions,
@@ -27,9 +28,51 @@ export {
   type OwnPosition,
 } from './activity/dense-index.js'
 export type { Progress, RetentionRow, Returned } from './activity/retention.js'
+export { type BucketCall, TokenBucket, type TokenBucketOptions } from './bucket/token-bucket.js'
+export { Cell, type CellOptions, type SetOptions, type SwapOptions } from './cell/cell.js'
+export type { CellDelete, CellRead, CellSet, CellSetOver, CellSwap, CellTime, OneOfMany } from './cell/results.js'
+export { StateCell, type StateCellOptions, type StateChange, type StateStart } from './cell/state-cell.js'
+export type { Transitions } from './cell/states.js'
+export type { ValueKind, ValueOf } from './cell/value.js'
 export type { Context } from './context.js'
+export {
+  type EnvelopeChange,
+  type EnvelopeCreate,
+  type EnvelopeDelete,
+  type EnvelopeReplace,
+  Envelopes,
+  type EnvelopesOptions,
+  type EnvelopeUpdate,
+  type UpdateOptions,
+} from './envelope/envelopes.js'
+export type { Envelope, Upgrades } from './envelope/format.js'
+export type { Schema } from './envelope/schema.js'
 export { type Exposed, type ExposedTo, Exposure, type ExposureOptions } from './exposure/exposure.js'
+export type {
+  IdempotencyCall,
+  IdempotencyClaim,
+  IdempotencyLook,
+  IdempotencyOptions,
+  IdempotentRun,
+  IdempotentWork,
+  RunCall,
+} from './idempotency/contract.js'
+export { Idempotency } from './idempotency/idempotency.js'
 export type { KeyFacts } from './keys.js'
+export type { Lifetime } from './lifetime.js'
+export type { LimitAnswer, LimitState } from './limits/limit-calls.js'
+export {
+  type BucketLimit,
+  type FixedLimit,
+  type Limit,
+  Limits,
+  type LimitsAnswer,
+  type LimitsCall,
+  type SlidingLimit,
+} from './limits/limits.js'
+export { Marker, type MarkerClaim, type MarkerClaimCall, type MarkerLook, type MarkerOptions } from './marker/marker.js'
+export { type OtpAnswer, type OtpCall, OtpLimiter, type OtpLimiterOptions } from './otp/otp-limiter.js'
+export type { PhoneOptions } from './otp/phone.js'
 export type { FieldType, PlacedField } from './packed/layout.js'
 export {
   type Incremented,
@@ -41,4 +84,31 @@ export type { OlderLayout, PermissionsLayout } from './permissions/layout.js'
 export { Permissions, type PermissionsChange, type PermissionsOptions } from './permissions/permissions.js'
 export { Primitives, type PrimitivesOptions } from './primitives.js'
 export { type KeySample, KeySampler, type KeySamplerOptions } from './sampler.js'
+export { FastSequence, type FastSequenceOptions, type NumberRange } from './sequence/fast-sequence.js'
+export { GaplessSequence } from './sequence/gapless-sequence.js'
+export { StrictSequence, type StrictSequenceOptions } from './sequence/strict-sequence.js'
+export {
+  type ShardedCall,
+  ShardedCounter,
+  type ShardedCounterOptions,
+  type ShardedRead,
+} from './sharded/sharded-counter.js'
+export type { ShardedTotal } from './sharded/totals.js'
+export {
+  type SlidingCall,
+  type SlidingCount,
+  type SlidingState,
+  SlidingWindow,
+  type SlidingWindowOptions,
+} from './sliding/sliding-window.js'
+export type {
+  ConsumedToken,
+  IssuedToken,
+  OneTimeTokensOptions,
+  TokenEvent,
+  TokenLook,
+  TokenOrder,
+  TokenRefusal,
+} from './token/contract.js'
+export { OneTimeTokens } from './token/one-time-tokens.js'
 export { FixedWindow, type FixedWindowOptions, type WindowCall, type WindowCount } from './window/fixed-window.js'

@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { integer, invalid, show, text } from '../input/index.js'
+import { slotOf } from '../redis/index.js'
 
 /**
  * Every key of the primitives is made here:
@@ -16,13 +17,17 @@ import { integer, invalid, show, text } from '../input/index.js'
  * - The part tells the keys of one scope from each other: a window, a day, a generation.
  */
 
-/** Whose keys expire. What others leave behind without an end is a mistake that the sampler looks for. */
+/**
+ * Whose keys expire. What others leave behind without an end is a mistake that the sampler looks for. A primitive that can be asked for
+ * keys without an end has another purpose for those, so that it can tell what is meant from what was lost.
+ */
 export const PURPOSES = {
   activity: { expires: true },
   'activity-index': { expires: false },
   bloom: { expires: false },
   bucket: { expires: true },
-  cell: { expires: false },
+  cell: { expires: true },
+  'cell-lasting': { expires: false },
   exposure: { expires: true },
   flags: { expires: true },
   flight: { expires: true },
@@ -33,8 +38,10 @@ export const PURPOSES = {
   otp: { expires: true },
   packed: { expires: false },
   permissions: { expires: false },
-  sequence: { expires: false },
-  sharded: { expires: false },
+  sequence: { expires: true },
+  'sequence-lasting': { expires: false },
+  sharded: { expires: true },
+  'sharded-lasting': { expires: false },
   sliding: { expires: true },
   token: { expires: true },
   window: { expires: true },
@@ -78,6 +85,11 @@ export class Scope {
 
   key(part: string): string {
     return `${this.base}:${part}`
+  }
+
+  /** Where it lies on a Cluster. */
+  get slot(): number {
+    return slotOf(this.hash)
   }
 
   get facts(): KeyFacts {

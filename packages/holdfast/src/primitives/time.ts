@@ -5,8 +5,14 @@ import { invalid, show } from '../input/index.js'
 const INSTANT_MAX_MS = Date.parse('9999-12-31T23:59:59.999Z')
 
 /** Of a Date that was given, or of the clock. */
-export function instantMs(name: string, value: unknown, now: () => number): number {
-  if (value === undefined) return Math.floor(now())
+export const instantMs = (name: string, value: unknown, now: () => number): number =>
+  value === undefined ? Math.floor(now()) : dateMs(name, value)
+
+/** Of a Date that was given, or nothing: the script then asks the server's clock, as `primitives/clock.lua` says. */
+export const instantArg = (name: string, value: unknown): number | '' =>
+  value === undefined ? '' : dateMs(name, value)
+
+function dateMs(name: string, value: unknown): number {
   // Not `instanceof`: a date of another realm (a test runner's) is a date too.
   if (!types.isDate(value)) throw invalid(name, 'a Date', show(value))
   const ms = value.getTime()

@@ -9,3 +9,4 @@ export { RedisScriptRunner, type RunnerOptions, type ScriptRunner } from './runn
 export type { Script } from './script.js'
 export type { ScriptArg } from './script-command.js'
 export { scripts } from './scripts.generated.js'
+export { slotOf } from './slot.js'

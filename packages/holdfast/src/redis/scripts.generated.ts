@@ -3,7 +3,7 @@ import type { Script } from './script.js'
 
 export const activityCombine: Script = {
   name: 'activity_combine',
-  sha1: '2c8a63e34105c42396b8ec59e815f4bed72cf317',
+  sha1: '9efdcb45a2321d065c303464f689d800d0bd5f64',
   keys: { min: 7, variable: true },
   resend: 'safe',
   batchMax: 32,
@@ -42,6 +42,14 @@ return count
 end
 local function digits(count)
 return string.format('%.0f', count)
+end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
 end
 local OWN = 'own'
 local NONE = 'none'
@@ -194,7 +202,7 @@ return { marked, total, total, population }
 
 export const activityCount: Script = {
   name: 'activity_count',
-  sha1: 'bc2ab3bac0cc89462260585b33dae6ce76cb9dfa',
+  sha1: 'f9e55266eea7724dc6fac87aa4e1cddbdee89fa6',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -233,6 +241,14 @@ return count
 end
 local function digits(count)
 return string.format('%.0f', count)
+end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
 end
 local OWN = 'own'
 local NONE = 'none'
@@ -310,7 +326,7 @@ return { redis.call('BITCOUNT', KEYS[2], ARGV[2], ARGV[3]), redis.call('STRLEN',
 
 export const activityHas: Script = {
   name: 'activity_has',
-  sha1: 'f32b84451fbeab7e203f970047095e7e5d26f0f9',
+  sha1: 'b0c82ed456d17b3b05be4117908fdeb1cf0e1126',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -349,6 +365,14 @@ return count
 end
 local function digits(count)
 return string.format('%.0f', count)
+end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
 end
 local OWN = 'own'
 local NONE = 'none'
@@ -465,7 +489,7 @@ return ARGV[1]
 
 export const activityIndexFind: Script = {
   name: 'activity_index_find',
-  sha1: 'df993650ae985a28bf9a682224349743de613485',
+  sha1: '9de30ba6d74cf9ecda0d39c8be9ff85518f08c29',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -505,6 +529,14 @@ end
 local function digits(count)
 return string.format('%.0f', count)
 end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
+end
 return each(1, 1, function(k, a)
 local position = redis.call('HGET', KEYS[k + 1], ARGV[a + 1])
 return position and digits(count_of(position)) or ''
@@ -514,7 +546,7 @@ end)
 
 export const activityIndexInspect: Script = {
   name: 'activity_index_inspect',
-  sha1: '258745f191e94c9484ebe7818f3e933b7393771b',
+  sha1: 'db4329f65c07d219a08070022ebb46b7b63fc0fc',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -554,6 +586,14 @@ end
 local function digits(count)
 return string.format('%.0f', count)
 end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
+end
 local found = redis.call('HMGET', KEYS[1], 'generation', 'next')
 if redis.call('EXISTS', KEYS[1]) == 0 then
 return {}
@@ -567,7 +607,7 @@ return { found[1], count_of(found[2]), redis.call('MEMORY', 'USAGE', KEYS[1]) }
 
 export const activityInspect: Script = {
   name: 'activity_inspect',
-  sha1: '6cc74fb9da374b695fecc8fdc2e879cbae6a859d',
+  sha1: '0b44fc48200d3fc8f97bd69e335795b028203233',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -606,6 +646,14 @@ return count
 end
 local function digits(count)
 return string.format('%.0f', count)
+end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
 end
 local OWN = 'own'
 local NONE = 'none'
@@ -687,7 +735,7 @@ return { redis.call('BITPOS', bitmap, 1), clear, bytes, memory, redis.call('PTTL
 
 export const activityMark: Script = {
   name: 'activity_mark',
-  sha1: '7fa63c045b4a8d373c38e13859059380a32e9cc1',
+  sha1: 'e461092816dda7f00cb6ff7223a179c400f833a6',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -726,6 +774,14 @@ return count
 end
 local function digits(count)
 return string.format('%.0f', count)
+end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
 end
 local OWN = 'own'
 local NONE = 'none'
@@ -815,7 +871,7 @@ end)
 
 export const activityMarkMany: Script = {
   name: 'activity_mark_many',
-  sha1: '34a7c323ad2978b774cc8a6b13a15acb16ebdaa4',
+  sha1: '6f1012f0f76710c5321793918102c266d52e1196',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: 256,
@@ -854,6 +910,14 @@ return count
 end
 local function digits(count)
 return string.format('%.0f', count)
+end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
 end
 local OWN = 'own'
 local NONE = 'none'
@@ -950,7 +1014,7 @@ return { marked, highest }
 
 export const activityRead: Script = {
   name: 'activity_read',
-  sha1: 'a57a961b3e9777b76a1bb07998c73006baedaa37',
+  sha1: 'dd95a47fc0aac2232ed0d9d6a9cdff1f4816a02f',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 31,
@@ -989,6 +1053,14 @@ return count
 end
 local function digits(count)
 return string.format('%.0f', count)
+end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
 end
 local OWN = 'own'
 local NONE = 'none'
@@ -1105,9 +1177,915 @@ export const agendaScan: Script = {
 `,
 }
 
+export const bucketConsume: Script = {
+  name: 'bucket_consume',
+  sha1: '0b211cafa1aeb364a9ddb03a4f628af421a43c9b',
+  keys: { min: 1, variable: true },
+  resend: 'never',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local COUNT_MAX = 9007199254740991
+local function count_of(value)
+if not value then
+return 0
+end
+local count = #value <= 16 and string.match(value, '^%d+$') and tonumber(value)
+if not count or count > COUNT_MAX then
+damaged()
+end
+return count
+end
+local function digits(count)
+return string.format('%.0f', count)
+end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
+end
+local server_ms
+local function clock_ms(given)
+if given ~= '' then
+return tonumber(given)
+end
+if not server_ms then
+local time = redis.call('TIME')
+server_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+return server_ms
+end
+local BUCKET = {}
+function BUCKET.read(limit)
+local at, terms = limit.at, limit.terms
+local full, debt, since = terms.max * terms.span, 0, at
+local value = redis.call('GET', limit.key)
+if value then
+local span
+debt, since, span = three_counts(value)
+if span == 0 then
+damaged()
+end
+if span ~= terms.span then
+debt = math.ceil(debt / span) * terms.span
+end
+debt = math.min(debt, full)
+if since < at then
+local is_full = at - since >= math.ceil(debt / terms.rate)
+debt = is_full and 0 or debt - (at - since) * terms.rate
+since = at
+end
+end
+limit.full, limit.debt, limit.since = full, debt, since
+end
+function BUCKET.wait(limit, cost)
+local lacking = cost * limit.terms.span - (limit.full - limit.debt)
+return lacking <= 0 and 0 or limit.since - limit.at + math.ceil(lacking / limit.terms.rate)
+end
+function BUCKET.used(limit)
+return math.ceil(limit.debt / limit.terms.span)
+end
+function BUCKET.reset(limit)
+return limit.debt == 0 and 0 or limit.since - limit.at + math.ceil(limit.debt / limit.terms.rate)
+end
+function BUCKET.take(limit, cost)
+limit.debt = limit.debt + cost * limit.terms.span
+end
+function BUCKET.give_back(limit, cost)
+limit.debt = math.max(0, limit.debt - math.min(cost, limit.terms.max) * limit.terms.span)
+end
+function BUCKET.write(limit)
+local terms = limit.terms
+local lives = limit.since - limit.at + math.ceil(limit.debt / terms.rate) + terms.buffer
+local value = string.format('%.0f:%.0f:%.0f', limit.debt, limit.since, terms.span)
+redis.call('SET', limit.key, value, 'PX', digits(math.max(1, lives)))
+end
+local known_terms = {}
+local function terms_of(text, kinds)
+local all = known_terms[text]
+if all then
+return all
+end
+all = {}
+for kind, max, span, rate, buffer in string.gmatch(text, '(%a+) (%d+) (%d+) (%d+) (%d+)') do
+all[#all + 1] = {
+kind = kinds[kind],
+slides = kind == 'sliding',
+max = tonumber(max),
+span = tonumber(span),
+rate = tonumber(rate),
+buffer = tonumber(buffer),
+}
+end
+known_terms[text] = all
+return all
+end
+local function read_limits(k, a, kinds)
+local at, all = clock_ms(ARGV[a + 1]), terms_of(ARGV[a + 2], kinds)
+local limits = {}
+for i = 1, #all do
+local terms = all[i]
+local cost = tonumber(ARGV[a + 2 + i])
+local limit = { key = KEYS[k + i], at = at, terms = terms, cost = cost, wait = 0, is_changed = false }
+terms.kind.read(limit)
+limits[i] = limit
+end
+return limits
+end
+local function judge(limits)
+local pass = true
+for i = 1, #limits do
+local limit = limits[i]
+if limit.cost > 0 then
+limit.wait = limit.terms.kind.wait(limit, limit.cost)
+pass = pass and limit.wait == 0
+end
+end
+return pass
+end
+local function write_limits(limits)
+for i = 1, #limits do
+local limit = limits[i]
+if limit.is_changed then
+limit.terms.kind.write(limit)
+end
+end
+end
+local function answer_of(limits)
+local answer
+for i = 1, #limits do
+local limit = limits[i]
+local kind = limit.terms.kind
+local numbers = string.format('%.0f %.0f %.0f', kind.used(limit), limit.wait, kind.reset(limit))
+answer = answer and answer .. ' ' .. numbers or numbers
+end
+return answer
+end
+local function each_call(act)
+local calls = tonumber(ARGV[1])
+return each(#KEYS / calls, (#ARGV - 1) / calls, act)
+end
+local function consume_each(kinds)
+return each_call(function(k, a)
+local limits = read_limits(k, a, kinds)
+if judge(limits) then
+for i = 1, #limits do
+local limit = limits[i]
+if limit.cost > 0 then
+limit.terms.kind.take(limit, limit.cost)
+limit.is_changed = true
+end
+end
+write_limits(limits)
+end
+return answer_of(limits)
+end)
+end
+local function peek_each(kinds)
+return each_call(function(k, a)
+local limits = read_limits(k, a, kinds)
+judge(limits)
+return answer_of(limits)
+end)
+end
+local function refund_each(kinds)
+return each_call(function(k, a)
+local limits = read_limits(k, a, kinds)
+for i = 1, #limits do
+local limit = limits[i]
+local kind = limit.terms.kind
+if limit.cost > 0 and kind.used(limit) > 0 then
+kind.give_back(limit, limit.cost)
+limit.is_changed = true
+end
+end
+write_limits(limits)
+return answer_of(limits)
+end)
+end
+return consume_each({ bucket = BUCKET })
+`,
+}
+
+export const bucketPeek: Script = {
+  name: 'bucket_peek',
+  sha1: '5243ad85a50ca6bda46d8ffdf6b67ae8870b3e3f',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: true,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local COUNT_MAX = 9007199254740991
+local function count_of(value)
+if not value then
+return 0
+end
+local count = #value <= 16 and string.match(value, '^%d+$') and tonumber(value)
+if not count or count > COUNT_MAX then
+damaged()
+end
+return count
+end
+local function digits(count)
+return string.format('%.0f', count)
+end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
+end
+local server_ms
+local function clock_ms(given)
+if given ~= '' then
+return tonumber(given)
+end
+if not server_ms then
+local time = redis.call('TIME')
+server_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+return server_ms
+end
+local BUCKET = {}
+function BUCKET.read(limit)
+local at, terms = limit.at, limit.terms
+local full, debt, since = terms.max * terms.span, 0, at
+local value = redis.call('GET', limit.key)
+if value then
+local span
+debt, since, span = three_counts(value)
+if span == 0 then
+damaged()
+end
+if span ~= terms.span then
+debt = math.ceil(debt / span) * terms.span
+end
+debt = math.min(debt, full)
+if since < at then
+local is_full = at - since >= math.ceil(debt / terms.rate)
+debt = is_full and 0 or debt - (at - since) * terms.rate
+since = at
+end
+end
+limit.full, limit.debt, limit.since = full, debt, since
+end
+function BUCKET.wait(limit, cost)
+local lacking = cost * limit.terms.span - (limit.full - limit.debt)
+return lacking <= 0 and 0 or limit.since - limit.at + math.ceil(lacking / limit.terms.rate)
+end
+function BUCKET.used(limit)
+return math.ceil(limit.debt / limit.terms.span)
+end
+function BUCKET.reset(limit)
+return limit.debt == 0 and 0 or limit.since - limit.at + math.ceil(limit.debt / limit.terms.rate)
+end
+function BUCKET.take(limit, cost)
+limit.debt = limit.debt + cost * limit.terms.span
+end
+function BUCKET.give_back(limit, cost)
+limit.debt = math.max(0, limit.debt - math.min(cost, limit.terms.max) * limit.terms.span)
+end
+function BUCKET.write(limit)
+local terms = limit.terms
+local lives = limit.since - limit.at + math.ceil(limit.debt / terms.rate) + terms.buffer
+local value = string.format('%.0f:%.0f:%.0f', limit.debt, limit.since, terms.span)
+redis.call('SET', limit.key, value, 'PX', digits(math.max(1, lives)))
+end
+local known_terms = {}
+local function terms_of(text, kinds)
+local all = known_terms[text]
+if all then
+return all
+end
+all = {}
+for kind, max, span, rate, buffer in string.gmatch(text, '(%a+) (%d+) (%d+) (%d+) (%d+)') do
+all[#all + 1] = {
+kind = kinds[kind],
+slides = kind == 'sliding',
+max = tonumber(max),
+span = tonumber(span),
+rate = tonumber(rate),
+buffer = tonumber(buffer),
+}
+end
+known_terms[text] = all
+return all
+end
+local function read_limits(k, a, kinds)
+local at, all = clock_ms(ARGV[a + 1]), terms_of(ARGV[a + 2], kinds)
+local limits = {}
+for i = 1, #all do
+local terms = all[i]
+local cost = tonumber(ARGV[a + 2 + i])
+local limit = { key = KEYS[k + i], at = at, terms = terms, cost = cost, wait = 0, is_changed = false }
+terms.kind.read(limit)
+limits[i] = limit
+end
+return limits
+end
+local function judge(limits)
+local pass = true
+for i = 1, #limits do
+local limit = limits[i]
+if limit.cost > 0 then
+limit.wait = limit.terms.kind.wait(limit, limit.cost)
+pass = pass and limit.wait == 0
+end
+end
+return pass
+end
+local function write_limits(limits)
+for i = 1, #limits do
+local limit = limits[i]
+if limit.is_changed then
+limit.terms.kind.write(limit)
+end
+end
+end
+local function answer_of(limits)
+local answer
+for i = 1, #limits do
+local limit = limits[i]
+local kind = limit.terms.kind
+local numbers = string.format('%.0f %.0f %.0f', kind.used(limit), limit.wait, kind.reset(limit))
+answer = answer and answer .. ' ' .. numbers or numbers
+end
+return answer
+end
+local function each_call(act)
+local calls = tonumber(ARGV[1])
+return each(#KEYS / calls, (#ARGV - 1) / calls, act)
+end
+local function consume_each(kinds)
+return each_call(function(k, a)
+local limits = read_limits(k, a, kinds)
+if judge(limits) then
+for i = 1, #limits do
+local limit = limits[i]
+if limit.cost > 0 then
+limit.terms.kind.take(limit, limit.cost)
+limit.is_changed = true
+end
+end
+write_limits(limits)
+end
+return answer_of(limits)
+end)
+end
+local function peek_each(kinds)
+return each_call(function(k, a)
+local limits = read_limits(k, a, kinds)
+judge(limits)
+return answer_of(limits)
+end)
+end
+local function refund_each(kinds)
+return each_call(function(k, a)
+local limits = read_limits(k, a, kinds)
+for i = 1, #limits do
+local limit = limits[i]
+local kind = limit.terms.kind
+if limit.cost > 0 and kind.used(limit) > 0 then
+kind.give_back(limit, limit.cost)
+limit.is_changed = true
+end
+end
+write_limits(limits)
+return answer_of(limits)
+end)
+end
+return peek_each({ bucket = BUCKET })
+`,
+}
+
+export const bucketRefund: Script = {
+  name: 'bucket_refund',
+  sha1: 'c74593090421a1e81e6e6d6121a2d3946142b0a0',
+  keys: { min: 1, variable: true },
+  resend: 'never',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local COUNT_MAX = 9007199254740991
+local function count_of(value)
+if not value then
+return 0
+end
+local count = #value <= 16 and string.match(value, '^%d+$') and tonumber(value)
+if not count or count > COUNT_MAX then
+damaged()
+end
+return count
+end
+local function digits(count)
+return string.format('%.0f', count)
+end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
+end
+local server_ms
+local function clock_ms(given)
+if given ~= '' then
+return tonumber(given)
+end
+if not server_ms then
+local time = redis.call('TIME')
+server_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+return server_ms
+end
+local BUCKET = {}
+function BUCKET.read(limit)
+local at, terms = limit.at, limit.terms
+local full, debt, since = terms.max * terms.span, 0, at
+local value = redis.call('GET', limit.key)
+if value then
+local span
+debt, since, span = three_counts(value)
+if span == 0 then
+damaged()
+end
+if span ~= terms.span then
+debt = math.ceil(debt / span) * terms.span
+end
+debt = math.min(debt, full)
+if since < at then
+local is_full = at - since >= math.ceil(debt / terms.rate)
+debt = is_full and 0 or debt - (at - since) * terms.rate
+since = at
+end
+end
+limit.full, limit.debt, limit.since = full, debt, since
+end
+function BUCKET.wait(limit, cost)
+local lacking = cost * limit.terms.span - (limit.full - limit.debt)
+return lacking <= 0 and 0 or limit.since - limit.at + math.ceil(lacking / limit.terms.rate)
+end
+function BUCKET.used(limit)
+return math.ceil(limit.debt / limit.terms.span)
+end
+function BUCKET.reset(limit)
+return limit.debt == 0 and 0 or limit.since - limit.at + math.ceil(limit.debt / limit.terms.rate)
+end
+function BUCKET.take(limit, cost)
+limit.debt = limit.debt + cost * limit.terms.span
+end
+function BUCKET.give_back(limit, cost)
+limit.debt = math.max(0, limit.debt - math.min(cost, limit.terms.max) * limit.terms.span)
+end
+function BUCKET.write(limit)
+local terms = limit.terms
+local lives = limit.since - limit.at + math.ceil(limit.debt / terms.rate) + terms.buffer
+local value = string.format('%.0f:%.0f:%.0f', limit.debt, limit.since, terms.span)
+redis.call('SET', limit.key, value, 'PX', digits(math.max(1, lives)))
+end
+local known_terms = {}
+local function terms_of(text, kinds)
+local all = known_terms[text]
+if all then
+return all
+end
+all = {}
+for kind, max, span, rate, buffer in string.gmatch(text, '(%a+) (%d+) (%d+) (%d+) (%d+)') do
+all[#all + 1] = {
+kind = kinds[kind],
+slides = kind == 'sliding',
+max = tonumber(max),
+span = tonumber(span),
+rate = tonumber(rate),
+buffer = tonumber(buffer),
+}
+end
+known_terms[text] = all
+return all
+end
+local function read_limits(k, a, kinds)
+local at, all = clock_ms(ARGV[a + 1]), terms_of(ARGV[a + 2], kinds)
+local limits = {}
+for i = 1, #all do
+local terms = all[i]
+local cost = tonumber(ARGV[a + 2 + i])
+local limit = { key = KEYS[k + i], at = at, terms = terms, cost = cost, wait = 0, is_changed = false }
+terms.kind.read(limit)
+limits[i] = limit
+end
+return limits
+end
+local function judge(limits)
+local pass = true
+for i = 1, #limits do
+local limit = limits[i]
+if limit.cost > 0 then
+limit.wait = limit.terms.kind.wait(limit, limit.cost)
+pass = pass and limit.wait == 0
+end
+end
+return pass
+end
+local function write_limits(limits)
+for i = 1, #limits do
+local limit = limits[i]
+if limit.is_changed then
+limit.terms.kind.write(limit)
+end
+end
+end
+local function answer_of(limits)
+local answer
+for i = 1, #limits do
+local limit = limits[i]
+local kind = limit.terms.kind
+local numbers = string.format('%.0f %.0f %.0f', kind.used(limit), limit.wait, kind.reset(limit))
+answer = answer and answer .. ' ' .. numbers or numbers
+end
+return answer
+end
+local function each_call(act)
+local calls = tonumber(ARGV[1])
+return each(#KEYS / calls, (#ARGV - 1) / calls, act)
+end
+local function consume_each(kinds)
+return each_call(function(k, a)
+local limits = read_limits(k, a, kinds)
+if judge(limits) then
+for i = 1, #limits do
+local limit = limits[i]
+if limit.cost > 0 then
+limit.terms.kind.take(limit, limit.cost)
+limit.is_changed = true
+end
+end
+write_limits(limits)
+end
+return answer_of(limits)
+end)
+end
+local function peek_each(kinds)
+return each_call(function(k, a)
+local limits = read_limits(k, a, kinds)
+judge(limits)
+return answer_of(limits)
+end)
+end
+local function refund_each(kinds)
+return each_call(function(k, a)
+local limits = read_limits(k, a, kinds)
+for i = 1, #limits do
+local limit = limits[i]
+local kind = limit.terms.kind
+if limit.cost > 0 and kind.used(limit) > 0 then
+kind.give_back(limit, limit.cost)
+limit.is_changed = true
+end
+end
+write_limits(limits)
+return answer_of(limits)
+end)
+end
+return refund_each({ bucket = BUCKET })
+`,
+}
+
+export const cellDrop: Script = {
+  name: 'cell_drop',
+  sha1: 'faa39d2beb0f0b7a44502774d5a994eb4a73342e',
+  keys: { min: 1, variable: true },
+  resend: 'never',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+return each(1, 1, function(k, a)
+local key = KEYS[k + 1]
+local held = redis.call('GET', key)
+if not held then
+return { 'missing' }
+end
+if held ~= ARGV[a + 1] then
+return { 'differs', held }
+end
+redis.call('UNLINK', key)
+return { 'deleted' }
+end)
+`,
+}
+
+export const cellGet: Script = {
+  name: 'cell_get',
+  sha1: '728c890866a4aa0a75952f8a8d88aad546183233',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: true,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+return each(1, 0, function(k)
+return redis.call('GET', KEYS[k + 1])
+end)
+`,
+}
+
+export const cellSet: Script = {
+  name: 'cell_set',
+  sha1: 'db10b2c58554ea4044034fea04fa7f4c2613691a',
+  keys: { min: 1, variable: true },
+  resend: 'never',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local function put(key, value, ends)
+if ends == 'keep' then
+redis.call('SET', key, value, 'KEEPTTL')
+elseif ends == 'none' then
+redis.call('SET', key, value)
+else
+redis.call('SET', key, value, 'PX', ends)
+end
+end
+return each(1, 5, function(k, a)
+local key, when = KEYS[k + 1], ARGV[a + 2]
+local held = redis.call('GET', key)
+if (when == 'missing' and held) or (when == 'there' and not held) then
+return { 'refused', held }
+end
+put(key, ARGV[a + 1], held and ARGV[a + 3] or ARGV[a + 4])
+return { 'written', ARGV[a + 5] == '1' and held }
+end)
+`,
+}
+
+export const cellSwap: Script = {
+  name: 'cell_swap',
+  sha1: '28a17470bf7880d25bc0267fd42a0575897f78bb',
+  keys: { min: 1, variable: true },
+  resend: 'never',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local function put(key, value, ends)
+if ends == 'keep' then
+redis.call('SET', key, value, 'KEEPTTL')
+elseif ends == 'none' then
+redis.call('SET', key, value)
+else
+redis.call('SET', key, value, 'PX', ends)
+end
+end
+return each(1, 3, function(k, a)
+local key = KEYS[k + 1]
+local held = redis.call('GET', key)
+if not held then
+return { 'missing' }
+end
+if held ~= ARGV[a + 1] then
+return { 'differs', held }
+end
+put(key, ARGV[a + 2], ARGV[a + 3])
+return { 'swapped' }
+end)
+`,
+}
+
+export const cellTransition: Script = {
+  name: 'cell_transition',
+  sha1: 'e69e1ef942403948b4e4e5a76f0d533c8337fede',
+  keys: { min: 1, variable: true },
+  resend: 'never',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local function put(key, value, ends)
+if ends == 'keep' then
+redis.call('SET', key, value, 'KEEPTTL')
+elseif ends == 'none' then
+redis.call('SET', key, value)
+else
+redis.call('SET', key, value, 'PX', ends)
+end
+end
+return each(1, 3, function(k, a)
+local key = KEYS[k + 1]
+local state = redis.call('GET', key)
+if not state then
+return { 'missing' }
+end
+if not string.find(state, '^[%w_.-]+$') then
+damaged()
+end
+if not string.find(ARGV[a + 3], ' ' .. state .. ' ', 1, true) then
+return { 'wrong_state', state }
+end
+put(key, ARGV[a + 1], ARGV[a + 2])
+return { 'transitioned', state }
+end)
+`,
+}
+
+export const cellUnlink: Script = {
+  name: 'cell_unlink',
+  sha1: '9ffab08197110c2246f6f140ca914df0366417c6',
+  keys: { min: 1, variable: true },
+  resend: 'never',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+return each(1, 0, function(k)
+return redis.call('UNLINK', KEYS[k + 1])
+end)
+`,
+}
+
 export const exposureExpose: Script = {
   name: 'exposure_expose',
-  sha1: 'a1b4503208dcb66014532cf693e744cf3dda63c4',
+  sha1: '50161fb9279d828b5eb147949a797650489b79a9',
   keys: { min: 3, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -1146,6 +2124,14 @@ return count
 end
 local function digits(count)
 return string.format('%.0f', count)
+end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
 end
 local OWN = 'own'
 local NONE = 'none'
@@ -1248,7 +2234,7 @@ end)
 
 export const exposureFind: Script = {
   name: 'exposure_find',
-  sha1: '15d15598d6e7b9f145c5e4e60ae6a73871f2c883',
+  sha1: '7c94da7fe32be5bb6dbbcf93ceb2dffbe819945c',
   keys: { min: 3, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -1287,6 +2273,14 @@ return count
 end
 local function digits(count)
 return string.format('%.0f', count)
+end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
 end
 local OWN = 'own'
 local NONE = 'none'
@@ -1371,6 +2365,489 @@ end)
 `,
 }
 
+export const idempotencyClaim: Script = {
+  name: 'idempotency_claim',
+  sha1: '8ca885b9b363d9633bdf4e658fe133f75487e228',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local server_ms
+local function clock_ms(given)
+if given ~= '' then
+return tonumber(given)
+end
+if not server_ms then
+local time = redis.call('TIME')
+server_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+return server_ms
+end
+local RECORD = '^1 ([A-Z_]+) (%x+) (%S+) (%d+) ([01]) (%d+) (%d+) (%d+)\\n()'
+local STATES = { PROCESSING = true, COMPLETED = true, FAILED_RETRYABLE = true }
+local function read_record(key)
+local value = redis.call('GET', key)
+if not value then
+return nil
+end
+local state, token, request, attempt, took_over, lease_until, created, updated, from = string.match(value, RECORD)
+if not STATES[state] or #token ~= 32 or not (request == '-' or (#request == 32 and string.match(request, '^%x+$'))) then
+damaged()
+end
+return {
+state = state,
+token = token,
+request = request,
+attempt = tonumber(attempt),
+took_over = tonumber(took_over),
+lease_until = tonumber(lease_until),
+created = tonumber(created),
+updated = tonumber(updated),
+payload = string.sub(value, from),
+}
+end
+local function write_record(key, record, keep_ms)
+local line = '1 %s %s %s %.0f %.0f %.0f %.0f %.0f\\n'
+local head = string.format(line, record.state, record.token, record.request, record.attempt, record.took_over, record.lease_until, record.created, record.updated)
+redis.call('SET', key, head .. record.payload, 'PX', keep_ms)
+end
+return each(1, 4, function(k, a)
+local key, token, request, lease_ms, keep_ms = KEYS[k + 1], ARGV[a + 1], ARGV[a + 2], tonumber(ARGV[a + 3]), ARGV[a + 4]
+local now = clock_ms('')
+local record = read_record(key)
+if not record then
+record = { token = token, request = request, attempt = 1, took_over = 0, created = now }
+else
+if request ~= '-' and record.request ~= '-' and request ~= record.request then
+return { 'conflict' }
+end
+if record.state == 'COMPLETED' then
+return { 'completed', record.request, record.payload }
+end
+local is_ours = record.state == 'PROCESSING' and record.token == token
+if record.state == 'PROCESSING' and not is_ours and record.lease_until > now then
+return { 'processing', record.lease_until - now }
+end
+if not is_ours then
+record.attempt = record.attempt + 1
+record.took_over = record.state == 'PROCESSING' and 1 or 0
+record.token = token
+end
+if record.request == '-' then
+record.request = request
+end
+end
+record.state, record.payload = 'PROCESSING', ''
+record.lease_until, record.updated = now + lease_ms, now
+write_record(key, record, keep_ms)
+return { 'claimed', record.attempt, record.took_over }
+end)
+`,
+}
+
+export const idempotencyEnd: Script = {
+  name: 'idempotency_end',
+  sha1: '9621d846fbf86952996844832c9b8d51864d4369',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local server_ms
+local function clock_ms(given)
+if given ~= '' then
+return tonumber(given)
+end
+if not server_ms then
+local time = redis.call('TIME')
+server_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+return server_ms
+end
+local RECORD = '^1 ([A-Z_]+) (%x+) (%S+) (%d+) ([01]) (%d+) (%d+) (%d+)\\n()'
+local STATES = { PROCESSING = true, COMPLETED = true, FAILED_RETRYABLE = true }
+local function read_record(key)
+local value = redis.call('GET', key)
+if not value then
+return nil
+end
+local state, token, request, attempt, took_over, lease_until, created, updated, from = string.match(value, RECORD)
+if not STATES[state] or #token ~= 32 or not (request == '-' or (#request == 32 and string.match(request, '^%x+$'))) then
+damaged()
+end
+return {
+state = state,
+token = token,
+request = request,
+attempt = tonumber(attempt),
+took_over = tonumber(took_over),
+lease_until = tonumber(lease_until),
+created = tonumber(created),
+updated = tonumber(updated),
+payload = string.sub(value, from),
+}
+end
+local function write_record(key, record, keep_ms)
+local line = '1 %s %s %s %.0f %.0f %.0f %.0f %.0f\\n'
+local head = string.format(line, record.state, record.token, record.request, record.attempt, record.took_over, record.lease_until, record.created, record.updated)
+redis.call('SET', key, head .. record.payload, 'PX', keep_ms)
+end
+return each(1, 4, function(k, a)
+local key, token, state, keep_ms, payload = KEYS[k + 1], ARGV[a + 1], ARGV[a + 2], ARGV[a + 3], ARGV[a + 4]
+local record = read_record(key)
+if not record or record.token ~= token then
+return { 'lost' }
+end
+if record.state == state then
+return { 'ended', record.payload }
+end
+if record.state ~= 'PROCESSING' then
+return { 'lost' }
+end
+record.state, record.payload, record.lease_until, record.updated = state, payload, 0, clock_ms('')
+write_record(key, record, keep_ms)
+return { 'ended', payload }
+end)
+`,
+}
+
+export const idempotencyHide: Script = {
+  name: 'idempotency_hide',
+  sha1: '5aa78910a97eb334b977d55b873b00f719198fe0',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local RECORD = '^1 ([A-Z_]+) (%x+) (%S+) (%d+) ([01]) (%d+) (%d+) (%d+)\\n()'
+local STATES = { PROCESSING = true, COMPLETED = true, FAILED_RETRYABLE = true }
+local function read_record(key)
+local value = redis.call('GET', key)
+if not value then
+return nil
+end
+local state, token, request, attempt, took_over, lease_until, created, updated, from = string.match(value, RECORD)
+if not STATES[state] or #token ~= 32 or not (request == '-' or (#request == 32 and string.match(request, '^%x+$'))) then
+damaged()
+end
+return {
+state = state,
+token = token,
+request = request,
+attempt = tonumber(attempt),
+took_over = tonumber(took_over),
+lease_until = tonumber(lease_until),
+created = tonumber(created),
+updated = tonumber(updated),
+payload = string.sub(value, from),
+}
+end
+local function write_record(key, record, keep_ms)
+local line = '1 %s %s %s %.0f %.0f %.0f %.0f %.0f\\n'
+local head = string.format(line, record.state, record.token, record.request, record.attempt, record.took_over, record.lease_until, record.created, record.updated)
+redis.call('SET', key, head .. record.payload, 'PX', keep_ms)
+end
+return each(1, 0, function(k)
+local record = read_record(KEYS[k + 1])
+if not record or record.state == 'COMPLETED' then
+return 0
+end
+return redis.call('DEL', KEYS[k + 1])
+end)
+`,
+}
+
+export const idempotencyPeek: Script = {
+  name: 'idempotency_peek',
+  sha1: '08a9f66fab153b871c0987ab0b81232f777fa9e6',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: true,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local server_ms
+local function clock_ms(given)
+if given ~= '' then
+return tonumber(given)
+end
+if not server_ms then
+local time = redis.call('TIME')
+server_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+return server_ms
+end
+local RECORD = '^1 ([A-Z_]+) (%x+) (%S+) (%d+) ([01]) (%d+) (%d+) (%d+)\\n()'
+local STATES = { PROCESSING = true, COMPLETED = true, FAILED_RETRYABLE = true }
+local function read_record(key)
+local value = redis.call('GET', key)
+if not value then
+return nil
+end
+local state, token, request, attempt, took_over, lease_until, created, updated, from = string.match(value, RECORD)
+if not STATES[state] or #token ~= 32 or not (request == '-' or (#request == 32 and string.match(request, '^%x+$'))) then
+damaged()
+end
+return {
+state = state,
+token = token,
+request = request,
+attempt = tonumber(attempt),
+took_over = tonumber(took_over),
+lease_until = tonumber(lease_until),
+created = tonumber(created),
+updated = tonumber(updated),
+payload = string.sub(value, from),
+}
+end
+local function write_record(key, record, keep_ms)
+local line = '1 %s %s %s %.0f %.0f %.0f %.0f %.0f\\n'
+local head = string.format(line, record.state, record.token, record.request, record.attempt, record.took_over, record.lease_until, record.created, record.updated)
+redis.call('SET', key, head .. record.payload, 'PX', keep_ms)
+end
+return each(1, 0, function(k)
+local record = read_record(KEYS[k + 1])
+if not record then
+return { 'FREE' }
+end
+return { record.state, record.attempt, math.max(0, record.lease_until - clock_ms('')), record.payload }
+end)
+`,
+}
+
+export const idempotencyRenew: Script = {
+  name: 'idempotency_renew',
+  sha1: 'e81bae4249d606888065ff2bde07e0193e410cd2',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local server_ms
+local function clock_ms(given)
+if given ~= '' then
+return tonumber(given)
+end
+if not server_ms then
+local time = redis.call('TIME')
+server_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+return server_ms
+end
+local RECORD = '^1 ([A-Z_]+) (%x+) (%S+) (%d+) ([01]) (%d+) (%d+) (%d+)\\n()'
+local STATES = { PROCESSING = true, COMPLETED = true, FAILED_RETRYABLE = true }
+local function read_record(key)
+local value = redis.call('GET', key)
+if not value then
+return nil
+end
+local state, token, request, attempt, took_over, lease_until, created, updated, from = string.match(value, RECORD)
+if not STATES[state] or #token ~= 32 or not (request == '-' or (#request == 32 and string.match(request, '^%x+$'))) then
+damaged()
+end
+return {
+state = state,
+token = token,
+request = request,
+attempt = tonumber(attempt),
+took_over = tonumber(took_over),
+lease_until = tonumber(lease_until),
+created = tonumber(created),
+updated = tonumber(updated),
+payload = string.sub(value, from),
+}
+end
+local function write_record(key, record, keep_ms)
+local line = '1 %s %s %s %.0f %.0f %.0f %.0f %.0f\\n'
+local head = string.format(line, record.state, record.token, record.request, record.attempt, record.took_over, record.lease_until, record.created, record.updated)
+redis.call('SET', key, head .. record.payload, 'PX', keep_ms)
+end
+return each(1, 3, function(k, a)
+local record = read_record(KEYS[k + 1])
+if not record or record.token ~= ARGV[a + 1] or record.state ~= 'PROCESSING' then
+return 0
+end
+local now = clock_ms('')
+record.lease_until, record.updated = now + tonumber(ARGV[a + 2]), now
+write_record(KEYS[k + 1], record, ARGV[a + 3])
+return 1
+end)
+`,
+}
+
+export const idempotencyShow: Script = {
+  name: 'idempotency_show',
+  sha1: '80d1922fe563c5dc6c84b2a0cc52998c94e5bdf0',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local RECORD = '^1 ([A-Z_]+) (%x+) (%S+) (%d+) ([01]) (%d+) (%d+) (%d+)\\n()'
+local STATES = { PROCESSING = true, COMPLETED = true, FAILED_RETRYABLE = true }
+local function read_record(key)
+local value = redis.call('GET', key)
+if not value then
+return nil
+end
+local state, token, request, attempt, took_over, lease_until, created, updated, from = string.match(value, RECORD)
+if not STATES[state] or #token ~= 32 or not (request == '-' or (#request == 32 and string.match(request, '^%x+$'))) then
+damaged()
+end
+return {
+state = state,
+token = token,
+request = request,
+attempt = tonumber(attempt),
+took_over = tonumber(took_over),
+lease_until = tonumber(lease_until),
+created = tonumber(created),
+updated = tonumber(updated),
+payload = string.sub(value, from),
+}
+end
+local function write_record(key, record, keep_ms)
+local line = '1 %s %s %s %.0f %.0f %.0f %.0f %.0f\\n'
+local head = string.format(line, record.state, record.token, record.request, record.attempt, record.took_over, record.lease_until, record.created, record.updated)
+redis.call('SET', key, head .. record.payload, 'PX', keep_ms)
+end
+return each(1, 8, function(k, a)
+write_record(KEYS[k + 1], {
+state = 'COMPLETED',
+token = ARGV[a + 1],
+request = ARGV[a + 2],
+attempt = tonumber(ARGV[a + 3]),
+took_over = tonumber(ARGV[a + 4]),
+lease_until = 0,
+created = tonumber(ARGV[a + 5]),
+updated = tonumber(ARGV[a + 6]),
+payload = ARGV[a + 8],
+}, ARGV[a + 7])
+return 1
+end)
+`,
+}
+
 export const keyTtl: Script = {
   name: 'key_ttl',
   sha1: 'abbb4c78593b8f2a2a2d8f626eed32cf81da2d3d',
@@ -1401,6 +2878,1172 @@ return answers
 end
 return each(1, 0, function(k)
 return redis.call('PTTL', KEYS[k + 1])
+end)
+`,
+}
+
+export const limitsConsume: Script = {
+  name: 'limits_consume',
+  sha1: 'a4251d563734d3ec21d3f75f60cd6da060288469',
+  keys: { min: 1, variable: true },
+  resend: 'never',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local COUNT_MAX = 9007199254740991
+local function count_of(value)
+if not value then
+return 0
+end
+local count = #value <= 16 and string.match(value, '^%d+$') and tonumber(value)
+if not count or count > COUNT_MAX then
+damaged()
+end
+return count
+end
+local function digits(count)
+return string.format('%.0f', count)
+end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
+end
+local server_ms
+local function clock_ms(given)
+if given ~= '' then
+return tonumber(given)
+end
+if not server_ms then
+local time = redis.call('TIME')
+server_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+return server_ms
+end
+local BUCKET = {}
+function BUCKET.read(limit)
+local at, terms = limit.at, limit.terms
+local full, debt, since = terms.max * terms.span, 0, at
+local value = redis.call('GET', limit.key)
+if value then
+local span
+debt, since, span = three_counts(value)
+if span == 0 then
+damaged()
+end
+if span ~= terms.span then
+debt = math.ceil(debt / span) * terms.span
+end
+debt = math.min(debt, full)
+if since < at then
+local is_full = at - since >= math.ceil(debt / terms.rate)
+debt = is_full and 0 or debt - (at - since) * terms.rate
+since = at
+end
+end
+limit.full, limit.debt, limit.since = full, debt, since
+end
+function BUCKET.wait(limit, cost)
+local lacking = cost * limit.terms.span - (limit.full - limit.debt)
+return lacking <= 0 and 0 or limit.since - limit.at + math.ceil(lacking / limit.terms.rate)
+end
+function BUCKET.used(limit)
+return math.ceil(limit.debt / limit.terms.span)
+end
+function BUCKET.reset(limit)
+return limit.debt == 0 and 0 or limit.since - limit.at + math.ceil(limit.debt / limit.terms.rate)
+end
+function BUCKET.take(limit, cost)
+limit.debt = limit.debt + cost * limit.terms.span
+end
+function BUCKET.give_back(limit, cost)
+limit.debt = math.max(0, limit.debt - math.min(cost, limit.terms.max) * limit.terms.span)
+end
+function BUCKET.write(limit)
+local terms = limit.terms
+local lives = limit.since - limit.at + math.ceil(limit.debt / terms.rate) + terms.buffer
+local value = string.format('%.0f:%.0f:%.0f', limit.debt, limit.since, terms.span)
+redis.call('SET', limit.key, value, 'PX', digits(math.max(1, lives)))
+end
+local WINDOWS = {}
+local function weigh(count, rest, span)
+local whole = math.floor(count / span)
+return whole * rest + math.ceil((count - whole * span) * rest / span)
+end
+local function rest_for(room, count, span)
+local rest = math.floor(room / count * span) + 1
+while weigh(count, rest, span) > room do
+rest = rest - 1
+end
+return rest
+end
+function WINDOWS.read(limit)
+local at, span = limit.at, limit.terms.span
+local begins, now, count, before = at - at % span, at, 0, 0
+local value = redis.call('GET', limit.key)
+if value then
+local begun, count_then, before_then = three_counts(value)
+if begun % span ~= 0 then
+damaged()
+end
+if begun >= begins then
+begins, now, count, before = begun, math.max(at, begun), count_then, before_then
+elseif begun + span == begins then
+before = count_then
+end
+end
+limit.begins, limit.now, limit.count, limit.before = begins, now, count, before
+end
+local function rest_of(limit)
+return limit.begins + limit.terms.span - limit.now
+end
+function WINDOWS.used(limit)
+if not limit.terms.slides then
+return limit.count
+end
+return limit.count + weigh(limit.before, rest_of(limit), limit.terms.span)
+end
+function WINDOWS.wait(limit, cost)
+local room, span = limit.terms.max - cost, limit.terms.span
+if WINDOWS.used(limit) <= room then
+return 0
+end
+local ends_in = limit.begins + span - limit.at
+if not limit.terms.slides then
+return ends_in
+end
+if limit.count <= room then
+return ends_in - rest_for(room - limit.count, limit.before, span)
+end
+return ends_in + span - rest_for(room, limit.count, span)
+end
+function WINDOWS.reset(limit)
+local span = limit.terms.span
+local ends_in = limit.begins + span - limit.at
+if not limit.terms.slides then
+return limit.count > 0 and ends_in or 0
+end
+if limit.count > 0 then
+return ends_in + span
+end
+return limit.before > 0 and ends_in or 0
+end
+function WINDOWS.take(limit, cost)
+limit.count = limit.count + cost
+end
+function WINDOWS.give_back(limit, cost)
+local of_count = math.min(cost, limit.count)
+limit.count = limit.count - of_count
+limit.before = math.max(0, limit.before - (cost - of_count))
+end
+function WINDOWS.write(limit)
+local terms = limit.terms
+local lives = limit.begins + terms.span - limit.at + (terms.slides and terms.span or 0) + terms.buffer
+local value = string.format('%.0f:%.0f:%.0f', limit.begins, limit.count, limit.before)
+redis.call('SET', limit.key, value, 'PX', digits(lives))
+end
+local LOG = {}
+local function entry_of(member)
+local total, own = string.match(member, '^(%d+):(%d+)$')
+if not total or #total ~= 16 then
+damaged()
+end
+return count_of(total), count_of(own)
+end
+function LOG.read(limit)
+local key, at = limit.key, limit.at
+limit.now, limit.newest, limit.total, limit.counted = at, at, 0, 0
+local last = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')
+if not last[1] then
+return
+end
+local total = entry_of(last[1])
+limit.newest = tonumber(last[2])
+limit.now = math.max(at, limit.newest)
+local since = limit.now - limit.terms.span
+local oldest = redis.call('ZRANGEBYSCORE', key, '(' .. digits(since), '+inf', 'LIMIT', 0, 1)
+if oldest[1] then
+local total_then, own = entry_of(oldest[1])
+limit.total, limit.counted = total, total - (total_then - own)
+end
+end
+function LOG.used(limit)
+return limit.counted
+end
+local function find_entry(limit, total)
+local key = limit.key
+local from = redis.call('ZCOUNT', key, '-inf', digits(limit.now - limit.terms.span))
+local to = math.min(redis.call('ZCARD', key), from + total - (limit.total - limit.counted)) - 1
+while from < to do
+local middle = math.floor((from + to) / 2)
+local there = entry_of(redis.call('ZRANGE', key, middle, middle)[1])
+if there < total then
+from = middle + 1
+else
+to = middle
+end
+end
+return from, redis.call('ZRANGE', key, from, from, 'WITHSCORES')
+end
+function LOG.wait(limit, cost)
+local lacking = limit.counted + cost - limit.terms.max
+if lacking <= 0 then
+return 0
+end
+local _, entry = find_entry(limit, limit.total - limit.counted + lacking)
+return tonumber(entry[2]) + limit.terms.span - limit.at
+end
+function LOG.reset(limit)
+return limit.counted == 0 and 0 or limit.newest + limit.terms.span - limit.at
+end
+local function member_of(total, own)
+return string.format('%016.0f:%.0f', total, own)
+end
+function LOG.take(limit, cost)
+limit.total, limit.counted, limit.newest = limit.total + cost, limit.counted + cost, limit.now
+limit.added = member_of(limit.total, cost)
+end
+function LOG.give_back(limit, cost)
+local back = math.min(cost, limit.counted)
+local total = limit.total - back
+local place, entry = find_entry(limit, total + 1)
+local total_then, own = entry_of(entry[1])
+local kept = total - (total_then - own)
+limit.total, limit.counted, limit.gone_from = total, limit.counted - back, place
+if kept > 0 then
+limit.added, limit.gone_from = member_of(total, kept), place + 1
+elseif limit.counted > 0 then
+entry = redis.call('ZRANGE', limit.key, place - 1, place - 1, 'WITHSCORES')
+end
+limit.newest = tonumber(entry[2])
+end
+function LOG.write(limit)
+local key, span = limit.key, limit.terms.span
+if limit.added then
+redis.call('ZADD', key, digits(limit.newest), limit.added)
+end
+if limit.gone_from then
+redis.call('ZREMRANGEBYRANK', key, limit.gone_from, -1)
+else
+redis.call('ZREMRANGEBYSCORE', key, '-inf', digits(limit.now - span))
+redis.call('PEXPIRE', key, digits(limit.now - limit.at + span + limit.terms.buffer))
+end
+end
+local known_terms = {}
+local function terms_of(text, kinds)
+local all = known_terms[text]
+if all then
+return all
+end
+all = {}
+for kind, max, span, rate, buffer in string.gmatch(text, '(%a+) (%d+) (%d+) (%d+) (%d+)') do
+all[#all + 1] = {
+kind = kinds[kind],
+slides = kind == 'sliding',
+max = tonumber(max),
+span = tonumber(span),
+rate = tonumber(rate),
+buffer = tonumber(buffer),
+}
+end
+known_terms[text] = all
+return all
+end
+local function read_limits(k, a, kinds)
+local at, all = clock_ms(ARGV[a + 1]), terms_of(ARGV[a + 2], kinds)
+local limits = {}
+for i = 1, #all do
+local terms = all[i]
+local cost = tonumber(ARGV[a + 2 + i])
+local limit = { key = KEYS[k + i], at = at, terms = terms, cost = cost, wait = 0, is_changed = false }
+terms.kind.read(limit)
+limits[i] = limit
+end
+return limits
+end
+local function judge(limits)
+local pass = true
+for i = 1, #limits do
+local limit = limits[i]
+if limit.cost > 0 then
+limit.wait = limit.terms.kind.wait(limit, limit.cost)
+pass = pass and limit.wait == 0
+end
+end
+return pass
+end
+local function write_limits(limits)
+for i = 1, #limits do
+local limit = limits[i]
+if limit.is_changed then
+limit.terms.kind.write(limit)
+end
+end
+end
+local function answer_of(limits)
+local answer
+for i = 1, #limits do
+local limit = limits[i]
+local kind = limit.terms.kind
+local numbers = string.format('%.0f %.0f %.0f', kind.used(limit), limit.wait, kind.reset(limit))
+answer = answer and answer .. ' ' .. numbers or numbers
+end
+return answer
+end
+local function each_call(act)
+local calls = tonumber(ARGV[1])
+return each(#KEYS / calls, (#ARGV - 1) / calls, act)
+end
+local function consume_each(kinds)
+return each_call(function(k, a)
+local limits = read_limits(k, a, kinds)
+if judge(limits) then
+for i = 1, #limits do
+local limit = limits[i]
+if limit.cost > 0 then
+limit.terms.kind.take(limit, limit.cost)
+limit.is_changed = true
+end
+end
+write_limits(limits)
+end
+return answer_of(limits)
+end)
+end
+local function peek_each(kinds)
+return each_call(function(k, a)
+local limits = read_limits(k, a, kinds)
+judge(limits)
+return answer_of(limits)
+end)
+end
+local function refund_each(kinds)
+return each_call(function(k, a)
+local limits = read_limits(k, a, kinds)
+for i = 1, #limits do
+local limit = limits[i]
+local kind = limit.terms.kind
+if limit.cost > 0 and kind.used(limit) > 0 then
+kind.give_back(limit, limit.cost)
+limit.is_changed = true
+end
+end
+write_limits(limits)
+return answer_of(limits)
+end)
+end
+return consume_each({ bucket = BUCKET, fixed = WINDOWS, sliding = WINDOWS, log = LOG })
+`,
+}
+
+export const limitsPeek: Script = {
+  name: 'limits_peek',
+  sha1: '956377cfc63107fa59a9044eebd4947daf1ccc9c',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: true,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local COUNT_MAX = 9007199254740991
+local function count_of(value)
+if not value then
+return 0
+end
+local count = #value <= 16 and string.match(value, '^%d+$') and tonumber(value)
+if not count or count > COUNT_MAX then
+damaged()
+end
+return count
+end
+local function digits(count)
+return string.format('%.0f', count)
+end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
+end
+local server_ms
+local function clock_ms(given)
+if given ~= '' then
+return tonumber(given)
+end
+if not server_ms then
+local time = redis.call('TIME')
+server_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+return server_ms
+end
+local BUCKET = {}
+function BUCKET.read(limit)
+local at, terms = limit.at, limit.terms
+local full, debt, since = terms.max * terms.span, 0, at
+local value = redis.call('GET', limit.key)
+if value then
+local span
+debt, since, span = three_counts(value)
+if span == 0 then
+damaged()
+end
+if span ~= terms.span then
+debt = math.ceil(debt / span) * terms.span
+end
+debt = math.min(debt, full)
+if since < at then
+local is_full = at - since >= math.ceil(debt / terms.rate)
+debt = is_full and 0 or debt - (at - since) * terms.rate
+since = at
+end
+end
+limit.full, limit.debt, limit.since = full, debt, since
+end
+function BUCKET.wait(limit, cost)
+local lacking = cost * limit.terms.span - (limit.full - limit.debt)
+return lacking <= 0 and 0 or limit.since - limit.at + math.ceil(lacking / limit.terms.rate)
+end
+function BUCKET.used(limit)
+return math.ceil(limit.debt / limit.terms.span)
+end
+function BUCKET.reset(limit)
+return limit.debt == 0 and 0 or limit.since - limit.at + math.ceil(limit.debt / limit.terms.rate)
+end
+function BUCKET.take(limit, cost)
+limit.debt = limit.debt + cost * limit.terms.span
+end
+function BUCKET.give_back(limit, cost)
+limit.debt = math.max(0, limit.debt - math.min(cost, limit.terms.max) * limit.terms.span)
+end
+function BUCKET.write(limit)
+local terms = limit.terms
+local lives = limit.since - limit.at + math.ceil(limit.debt / terms.rate) + terms.buffer
+local value = string.format('%.0f:%.0f:%.0f', limit.debt, limit.since, terms.span)
+redis.call('SET', limit.key, value, 'PX', digits(math.max(1, lives)))
+end
+local WINDOWS = {}
+local function weigh(count, rest, span)
+local whole = math.floor(count / span)
+return whole * rest + math.ceil((count - whole * span) * rest / span)
+end
+local function rest_for(room, count, span)
+local rest = math.floor(room / count * span) + 1
+while weigh(count, rest, span) > room do
+rest = rest - 1
+end
+return rest
+end
+function WINDOWS.read(limit)
+local at, span = limit.at, limit.terms.span
+local begins, now, count, before = at - at % span, at, 0, 0
+local value = redis.call('GET', limit.key)
+if value then
+local begun, count_then, before_then = three_counts(value)
+if begun % span ~= 0 then
+damaged()
+end
+if begun >= begins then
+begins, now, count, before = begun, math.max(at, begun), count_then, before_then
+elseif begun + span == begins then
+before = count_then
+end
+end
+limit.begins, limit.now, limit.count, limit.before = begins, now, count, before
+end
+local function rest_of(limit)
+return limit.begins + limit.terms.span - limit.now
+end
+function WINDOWS.used(limit)
+if not limit.terms.slides then
+return limit.count
+end
+return limit.count + weigh(limit.before, rest_of(limit), limit.terms.span)
+end
+function WINDOWS.wait(limit, cost)
+local room, span = limit.terms.max - cost, limit.terms.span
+if WINDOWS.used(limit) <= room then
+return 0
+end
+local ends_in = limit.begins + span - limit.at
+if not limit.terms.slides then
+return ends_in
+end
+if limit.count <= room then
+return ends_in - rest_for(room - limit.count, limit.before, span)
+end
+return ends_in + span - rest_for(room, limit.count, span)
+end
+function WINDOWS.reset(limit)
+local span = limit.terms.span
+local ends_in = limit.begins + span - limit.at
+if not limit.terms.slides then
+return limit.count > 0 and ends_in or 0
+end
+if limit.count > 0 then
+return ends_in + span
+end
+return limit.before > 0 and ends_in or 0
+end
+function WINDOWS.take(limit, cost)
+limit.count = limit.count + cost
+end
+function WINDOWS.give_back(limit, cost)
+local of_count = math.min(cost, limit.count)
+limit.count = limit.count - of_count
+limit.before = math.max(0, limit.before - (cost - of_count))
+end
+function WINDOWS.write(limit)
+local terms = limit.terms
+local lives = limit.begins + terms.span - limit.at + (terms.slides and terms.span or 0) + terms.buffer
+local value = string.format('%.0f:%.0f:%.0f', limit.begins, limit.count, limit.before)
+redis.call('SET', limit.key, value, 'PX', digits(lives))
+end
+local LOG = {}
+local function entry_of(member)
+local total, own = string.match(member, '^(%d+):(%d+)$')
+if not total or #total ~= 16 then
+damaged()
+end
+return count_of(total), count_of(own)
+end
+function LOG.read(limit)
+local key, at = limit.key, limit.at
+limit.now, limit.newest, limit.total, limit.counted = at, at, 0, 0
+local last = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')
+if not last[1] then
+return
+end
+local total = entry_of(last[1])
+limit.newest = tonumber(last[2])
+limit.now = math.max(at, limit.newest)
+local since = limit.now - limit.terms.span
+local oldest = redis.call('ZRANGEBYSCORE', key, '(' .. digits(since), '+inf', 'LIMIT', 0, 1)
+if oldest[1] then
+local total_then, own = entry_of(oldest[1])
+limit.total, limit.counted = total, total - (total_then - own)
+end
+end
+function LOG.used(limit)
+return limit.counted
+end
+local function find_entry(limit, total)
+local key = limit.key
+local from = redis.call('ZCOUNT', key, '-inf', digits(limit.now - limit.terms.span))
+local to = math.min(redis.call('ZCARD', key), from + total - (limit.total - limit.counted)) - 1
+while from < to do
+local middle = math.floor((from + to) / 2)
+local there = entry_of(redis.call('ZRANGE', key, middle, middle)[1])
+if there < total then
+from = middle + 1
+else
+to = middle
+end
+end
+return from, redis.call('ZRANGE', key, from, from, 'WITHSCORES')
+end
+function LOG.wait(limit, cost)
+local lacking = limit.counted + cost - limit.terms.max
+if lacking <= 0 then
+return 0
+end
+local _, entry = find_entry(limit, limit.total - limit.counted + lacking)
+return tonumber(entry[2]) + limit.terms.span - limit.at
+end
+function LOG.reset(limit)
+return limit.counted == 0 and 0 or limit.newest + limit.terms.span - limit.at
+end
+local function member_of(total, own)
+return string.format('%016.0f:%.0f', total, own)
+end
+function LOG.take(limit, cost)
+limit.total, limit.counted, limit.newest = limit.total + cost, limit.counted + cost, limit.now
+limit.added = member_of(limit.total, cost)
+end
+function LOG.give_back(limit, cost)
+local back = math.min(cost, limit.counted)
+local total = limit.total - back
+local place, entry = find_entry(limit, total + 1)
+local total_then, own = entry_of(entry[1])
+local kept = total - (total_then - own)
+limit.total, limit.counted, limit.gone_from = total, limit.counted - back, place
+if kept > 0 then
+limit.added, limit.gone_from = member_of(total, kept), place + 1
+elseif limit.counted > 0 then
+entry = redis.call('ZRANGE', limit.key, place - 1, place - 1, 'WITHSCORES')
+end
+limit.newest = tonumber(entry[2])
+end
+function LOG.write(limit)
+local key, span = limit.key, limit.terms.span
+if limit.added then
+redis.call('ZADD', key, digits(limit.newest), limit.added)
+end
+if limit.gone_from then
+redis.call('ZREMRANGEBYRANK', key, limit.gone_from, -1)
+else
+redis.call('ZREMRANGEBYSCORE', key, '-inf', digits(limit.now - span))
+redis.call('PEXPIRE', key, digits(limit.now - limit.at + span + limit.terms.buffer))
+end
+end
+local known_terms = {}
+local function terms_of(text, kinds)
+local all = known_terms[text]
+if all then
+return all
+end
+all = {}
+for kind, max, span, rate, buffer in string.gmatch(text, '(%a+) (%d+) (%d+) (%d+) (%d+)') do
+all[#all + 1] = {
+kind = kinds[kind],
+slides = kind == 'sliding',
+max = tonumber(max),
+span = tonumber(span),
+rate = tonumber(rate),
+buffer = tonumber(buffer),
+}
+end
+known_terms[text] = all
+return all
+end
+local function read_limits(k, a, kinds)
+local at, all = clock_ms(ARGV[a + 1]), terms_of(ARGV[a + 2], kinds)
+local limits = {}
+for i = 1, #all do
+local terms = all[i]
+local cost = tonumber(ARGV[a + 2 + i])
+local limit = { key = KEYS[k + i], at = at, terms = terms, cost = cost, wait = 0, is_changed = false }
+terms.kind.read(limit)
+limits[i] = limit
+end
+return limits
+end
+local function judge(limits)
+local pass = true
+for i = 1, #limits do
+local limit = limits[i]
+if limit.cost > 0 then
+limit.wait = limit.terms.kind.wait(limit, limit.cost)
+pass = pass and limit.wait == 0
+end
+end
+return pass
+end
+local function write_limits(limits)
+for i = 1, #limits do
+local limit = limits[i]
+if limit.is_changed then
+limit.terms.kind.write(limit)
+end
+end
+end
+local function answer_of(limits)
+local answer
+for i = 1, #limits do
+local limit = limits[i]
+local kind = limit.terms.kind
+local numbers = string.format('%.0f %.0f %.0f', kind.used(limit), limit.wait, kind.reset(limit))
+answer = answer and answer .. ' ' .. numbers or numbers
+end
+return answer
+end
+local function each_call(act)
+local calls = tonumber(ARGV[1])
+return each(#KEYS / calls, (#ARGV - 1) / calls, act)
+end
+local function consume_each(kinds)
+return each_call(function(k, a)
+local limits = read_limits(k, a, kinds)
+if judge(limits) then
+for i = 1, #limits do
+local limit = limits[i]
+if limit.cost > 0 then
+limit.terms.kind.take(limit, limit.cost)
+limit.is_changed = true
+end
+end
+write_limits(limits)
+end
+return answer_of(limits)
+end)
+end
+local function peek_each(kinds)
+return each_call(function(k, a)
+local limits = read_limits(k, a, kinds)
+judge(limits)
+return answer_of(limits)
+end)
+end
+local function refund_each(kinds)
+return each_call(function(k, a)
+local limits = read_limits(k, a, kinds)
+for i = 1, #limits do
+local limit = limits[i]
+local kind = limit.terms.kind
+if limit.cost > 0 and kind.used(limit) > 0 then
+kind.give_back(limit, limit.cost)
+limit.is_changed = true
+end
+end
+write_limits(limits)
+return answer_of(limits)
+end)
+end
+return peek_each({ bucket = BUCKET, fixed = WINDOWS, sliding = WINDOWS, log = LOG })
+`,
+}
+
+export const limitsRefund: Script = {
+  name: 'limits_refund',
+  sha1: 'ef702c3869b34b833eb9d9129c98ef8571ff1b19',
+  keys: { min: 1, variable: true },
+  resend: 'never',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local COUNT_MAX = 9007199254740991
+local function count_of(value)
+if not value then
+return 0
+end
+local count = #value <= 16 and string.match(value, '^%d+$') and tonumber(value)
+if not count or count > COUNT_MAX then
+damaged()
+end
+return count
+end
+local function digits(count)
+return string.format('%.0f', count)
+end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
+end
+local server_ms
+local function clock_ms(given)
+if given ~= '' then
+return tonumber(given)
+end
+if not server_ms then
+local time = redis.call('TIME')
+server_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+return server_ms
+end
+local BUCKET = {}
+function BUCKET.read(limit)
+local at, terms = limit.at, limit.terms
+local full, debt, since = terms.max * terms.span, 0, at
+local value = redis.call('GET', limit.key)
+if value then
+local span
+debt, since, span = three_counts(value)
+if span == 0 then
+damaged()
+end
+if span ~= terms.span then
+debt = math.ceil(debt / span) * terms.span
+end
+debt = math.min(debt, full)
+if since < at then
+local is_full = at - since >= math.ceil(debt / terms.rate)
+debt = is_full and 0 or debt - (at - since) * terms.rate
+since = at
+end
+end
+limit.full, limit.debt, limit.since = full, debt, since
+end
+function BUCKET.wait(limit, cost)
+local lacking = cost * limit.terms.span - (limit.full - limit.debt)
+return lacking <= 0 and 0 or limit.since - limit.at + math.ceil(lacking / limit.terms.rate)
+end
+function BUCKET.used(limit)
+return math.ceil(limit.debt / limit.terms.span)
+end
+function BUCKET.reset(limit)
+return limit.debt == 0 and 0 or limit.since - limit.at + math.ceil(limit.debt / limit.terms.rate)
+end
+function BUCKET.take(limit, cost)
+limit.debt = limit.debt + cost * limit.terms.span
+end
+function BUCKET.give_back(limit, cost)
+limit.debt = math.max(0, limit.debt - math.min(cost, limit.terms.max) * limit.terms.span)
+end
+function BUCKET.write(limit)
+local terms = limit.terms
+local lives = limit.since - limit.at + math.ceil(limit.debt / terms.rate) + terms.buffer
+local value = string.format('%.0f:%.0f:%.0f', limit.debt, limit.since, terms.span)
+redis.call('SET', limit.key, value, 'PX', digits(math.max(1, lives)))
+end
+local WINDOWS = {}
+local function weigh(count, rest, span)
+local whole = math.floor(count / span)
+return whole * rest + math.ceil((count - whole * span) * rest / span)
+end
+local function rest_for(room, count, span)
+local rest = math.floor(room / count * span) + 1
+while weigh(count, rest, span) > room do
+rest = rest - 1
+end
+return rest
+end
+function WINDOWS.read(limit)
+local at, span = limit.at, limit.terms.span
+local begins, now, count, before = at - at % span, at, 0, 0
+local value = redis.call('GET', limit.key)
+if value then
+local begun, count_then, before_then = three_counts(value)
+if begun % span ~= 0 then
+damaged()
+end
+if begun >= begins then
+begins, now, count, before = begun, math.max(at, begun), count_then, before_then
+elseif begun + span == begins then
+before = count_then
+end
+end
+limit.begins, limit.now, limit.count, limit.before = begins, now, count, before
+end
+local function rest_of(limit)
+return limit.begins + limit.terms.span - limit.now
+end
+function WINDOWS.used(limit)
+if not limit.terms.slides then
+return limit.count
+end
+return limit.count + weigh(limit.before, rest_of(limit), limit.terms.span)
+end
+function WINDOWS.wait(limit, cost)
+local room, span = limit.terms.max - cost, limit.terms.span
+if WINDOWS.used(limit) <= room then
+return 0
+end
+local ends_in = limit.begins + span - limit.at
+if not limit.terms.slides then
+return ends_in
+end
+if limit.count <= room then
+return ends_in - rest_for(room - limit.count, limit.before, span)
+end
+return ends_in + span - rest_for(room, limit.count, span)
+end
+function WINDOWS.reset(limit)
+local span = limit.terms.span
+local ends_in = limit.begins + span - limit.at
+if not limit.terms.slides then
+return limit.count > 0 and ends_in or 0
+end
+if limit.count > 0 then
+return ends_in + span
+end
+return limit.before > 0 and ends_in or 0
+end
+function WINDOWS.take(limit, cost)
+limit.count = limit.count + cost
+end
+function WINDOWS.give_back(limit, cost)
+local of_count = math.min(cost, limit.count)
+limit.count = limit.count - of_count
+limit.before = math.max(0, limit.before - (cost - of_count))
+end
+function WINDOWS.write(limit)
+local terms = limit.terms
+local lives = limit.begins + terms.span - limit.at + (terms.slides and terms.span or 0) + terms.buffer
+local value = string.format('%.0f:%.0f:%.0f', limit.begins, limit.count, limit.before)
+redis.call('SET', limit.key, value, 'PX', digits(lives))
+end
+local LOG = {}
+local function entry_of(member)
+local total, own = string.match(member, '^(%d+):(%d+)$')
+if not total or #total ~= 16 then
+damaged()
+end
+return count_of(total), count_of(own)
+end
+function LOG.read(limit)
+local key, at = limit.key, limit.at
+limit.now, limit.newest, limit.total, limit.counted = at, at, 0, 0
+local last = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')
+if not last[1] then
+return
+end
+local total = entry_of(last[1])
+limit.newest = tonumber(last[2])
+limit.now = math.max(at, limit.newest)
+local since = limit.now - limit.terms.span
+local oldest = redis.call('ZRANGEBYSCORE', key, '(' .. digits(since), '+inf', 'LIMIT', 0, 1)
+if oldest[1] then
+local total_then, own = entry_of(oldest[1])
+limit.total, limit.counted = total, total - (total_then - own)
+end
+end
+function LOG.used(limit)
+return limit.counted
+end
+local function find_entry(limit, total)
+local key = limit.key
+local from = redis.call('ZCOUNT', key, '-inf', digits(limit.now - limit.terms.span))
+local to = math.min(redis.call('ZCARD', key), from + total - (limit.total - limit.counted)) - 1
+while from < to do
+local middle = math.floor((from + to) / 2)
+local there = entry_of(redis.call('ZRANGE', key, middle, middle)[1])
+if there < total then
+from = middle + 1
+else
+to = middle
+end
+end
+return from, redis.call('ZRANGE', key, from, from, 'WITHSCORES')
+end
+function LOG.wait(limit, cost)
+local lacking = limit.counted + cost - limit.terms.max
+if lacking <= 0 then
+return 0
+end
+local _, entry = find_entry(limit, limit.total - limit.counted + lacking)
+return tonumber(entry[2]) + limit.terms.span - limit.at
+end
+function LOG.reset(limit)
+return limit.counted == 0 and 0 or limit.newest + limit.terms.span - limit.at
+end
+local function member_of(total, own)
+return string.format('%016.0f:%.0f', total, own)
+end
+function LOG.take(limit, cost)
+limit.total, limit.counted, limit.newest = limit.total + cost, limit.counted + cost, limit.now
+limit.added = member_of(limit.total, cost)
+end
+function LOG.give_back(limit, cost)
+local back = math.min(cost, limit.counted)
+local total = limit.total - back
+local place, entry = find_entry(limit, total + 1)
+local total_then, own = entry_of(entry[1])
+local kept = total - (total_then - own)
+limit.total, limit.counted, limit.gone_from = total, limit.counted - back, place
+if kept > 0 then
+limit.added, limit.gone_from = member_of(total, kept), place + 1
+elseif limit.counted > 0 then
+entry = redis.call('ZRANGE', limit.key, place - 1, place - 1, 'WITHSCORES')
+end
+limit.newest = tonumber(entry[2])
+end
+function LOG.write(limit)
+local key, span = limit.key, limit.terms.span
+if limit.added then
+redis.call('ZADD', key, digits(limit.newest), limit.added)
+end
+if limit.gone_from then
+redis.call('ZREMRANGEBYRANK', key, limit.gone_from, -1)
+else
+redis.call('ZREMRANGEBYSCORE', key, '-inf', digits(limit.now - span))
+redis.call('PEXPIRE', key, digits(limit.now - limit.at + span + limit.terms.buffer))
+end
+end
+local known_terms = {}
+local function terms_of(text, kinds)
+local all = known_terms[text]
+if all then
+return all
+end
+all = {}
+for kind, max, span, rate, buffer in string.gmatch(text, '(%a+) (%d+) (%d+) (%d+) (%d+)') do
+all[#all + 1] = {
+kind = kinds[kind],
+slides = kind == 'sliding',
+max = tonumber(max),
+span = tonumber(span),
+rate = tonumber(rate),
+buffer = tonumber(buffer),
+}
+end
+known_terms[text] = all
+return all
+end
+local function read_limits(k, a, kinds)
+local at, all = clock_ms(ARGV[a + 1]), terms_of(ARGV[a + 2], kinds)
+local limits = {}
+for i = 1, #all do
+local terms = all[i]
+local cost = tonumber(ARGV[a + 2 + i])
+local limit = { key = KEYS[k + i], at = at, terms = terms, cost = cost, wait = 0, is_changed = false }
+terms.kind.read(limit)
+limits[i] = limit
+end
+return limits
+end
+local function judge(limits)
+local pass = true
+for i = 1, #limits do
+local limit = limits[i]
+if limit.cost > 0 then
+limit.wait = limit.terms.kind.wait(limit, limit.cost)
+pass = pass and limit.wait == 0
+end
+end
+return pass
+end
+local function write_limits(limits)
+for i = 1, #limits do
+local limit = limits[i]
+if limit.is_changed then
+limit.terms.kind.write(limit)
+end
+end
+end
+local function answer_of(limits)
+local answer
+for i = 1, #limits do
+local limit = limits[i]
+local kind = limit.terms.kind
+local numbers = string.format('%.0f %.0f %.0f', kind.used(limit), limit.wait, kind.reset(limit))
+answer = answer and answer .. ' ' .. numbers or numbers
+end
+return answer
+end
+local function each_call(act)
+local calls = tonumber(ARGV[1])
+return each(#KEYS / calls, (#ARGV - 1) / calls, act)
+end
+local function consume_each(kinds)
+return each_call(function(k, a)
+local limits = read_limits(k, a, kinds)
+if judge(limits) then
+for i = 1, #limits do
+local limit = limits[i]
+if limit.cost > 0 then
+limit.terms.kind.take(limit, limit.cost)
+limit.is_changed = true
+end
+end
+write_limits(limits)
+end
+return answer_of(limits)
+end)
+end
+local function peek_each(kinds)
+return each_call(function(k, a)
+local limits = read_limits(k, a, kinds)
+judge(limits)
+return answer_of(limits)
+end)
+end
+local function refund_each(kinds)
+return each_call(function(k, a)
+local limits = read_limits(k, a, kinds)
+for i = 1, #limits do
+local limit = limits[i]
+local kind = limit.terms.kind
+if limit.cost > 0 and kind.used(limit) > 0 then
+kind.give_back(limit, limit.cost)
+limit.is_changed = true
+end
+end
+write_limits(limits)
+return answer_of(limits)
+end)
+end
+return refund_each({ bucket = BUCKET, fixed = WINDOWS, sliding = WINDOWS, log = LOG })
+`,
+}
+
+export const limitsReset: Script = {
+  name: 'limits_reset',
+  sha1: '6d4dc962a285cca2e1534dc757521665b4d16904',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local keys_each = #KEYS / tonumber(ARGV[1])
+return each(keys_each, 0, function(k)
+return redis.call('UNLINK', unpack(KEYS, k + 1, k + keys_each))
 end)
 `,
 }
@@ -1454,9 +4097,591 @@ return math.max(1, redis.call('PTTL', KEYS[1]))
 `,
 }
 
+export const markerClaim: Script = {
+  name: 'marker_claim',
+  sha1: 'b2ba1e20f5c6773fe36338a54f398890975112ba',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local function check_token(value)
+if value and not (#value == 32 and string.match(value, '^%x+$')) then
+damaged()
+end
+return value
+end
+local function left(key)
+local ms = redis.call('PTTL', key)
+if ms == -1 then
+damaged()
+end
+return math.max(1, ms)
+end
+return each(1, 2, function(k, a)
+local key, token, ttl = KEYS[k + 1], ARGV[a + 1], ARGV[a + 2]
+if redis.call('SET', key, token, 'NX', 'PX', ttl) then
+return 0
+end
+if check_token(redis.call('GET', key)) == token then
+redis.call('PEXPIRE', key, ttl)
+return 0
+end
+return left(key)
+end)
+`,
+}
+
+export const markerExtend: Script = {
+  name: 'marker_extend',
+  sha1: '69c66b40a6c988e6caa0a1fbddbe11ec4a1839cb',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local function check_token(value)
+if value and not (#value == 32 and string.match(value, '^%x+$')) then
+damaged()
+end
+return value
+end
+return each(1, 2, function(k, a)
+if check_token(redis.call('GET', KEYS[k + 1])) ~= ARGV[a + 1] then
+return 0
+end
+return redis.call('PEXPIRE', KEYS[k + 1], ARGV[a + 2])
+end)
+`,
+}
+
+export const markerPeek: Script = {
+  name: 'marker_peek',
+  sha1: '409d34e98f10d103cf60a17246c2e0e5d5e62ffb',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: true,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local function check_token(value)
+if value and not (#value == 32 and string.match(value, '^%x+$')) then
+damaged()
+end
+return value
+end
+local function left(key)
+local ms = redis.call('PTTL', key)
+if ms == -1 then
+damaged()
+end
+return math.max(1, ms)
+end
+return each(1, 0, function(k)
+return check_token(redis.call('GET', KEYS[k + 1])) and left(KEYS[k + 1]) or 0
+end)
+`,
+}
+
+export const markerRelease: Script = {
+  name: 'marker_release',
+  sha1: '3d6418016c3a09c17a6d105290c499710bbc3c3f',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local function check_token(value)
+if value and not (#value == 32 and string.match(value, '^%x+$')) then
+damaged()
+end
+return value
+end
+return each(1, 1, function(k, a)
+if check_token(redis.call('GET', KEYS[k + 1])) ~= ARGV[a + 1] then
+return 0
+end
+return redis.call('DEL', KEYS[k + 1])
+end)
+`,
+}
+
+export const otpAttempt: Script = {
+  name: 'otp_attempt',
+  sha1: '85861905fc588c560fadaee7674737b68efdcb94',
+  keys: { min: 2, variable: true },
+  resend: 'never',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local COUNT_MAX = 9007199254740991
+local function count_of(value)
+if not value then
+return 0
+end
+local count = #value <= 16 and string.match(value, '^%d+$') and tonumber(value)
+if not count or count > COUNT_MAX then
+damaged()
+end
+return count
+end
+local function digits(count)
+return string.format('%.0f', count)
+end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
+end
+local server_ms
+local function clock_ms(given)
+if given ~= '' then
+return tonumber(given)
+end
+if not server_ms then
+local time = redis.call('TIME')
+server_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+return server_ms
+end
+local LOG = {}
+local function entry_of(member)
+local total, own = string.match(member, '^(%d+):(%d+)$')
+if not total or #total ~= 16 then
+damaged()
+end
+return count_of(total), count_of(own)
+end
+function LOG.read(limit)
+local key, at = limit.key, limit.at
+limit.now, limit.newest, limit.total, limit.counted = at, at, 0, 0
+local last = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')
+if not last[1] then
+return
+end
+local total = entry_of(last[1])
+limit.newest = tonumber(last[2])
+limit.now = math.max(at, limit.newest)
+local since = limit.now - limit.terms.span
+local oldest = redis.call('ZRANGEBYSCORE', key, '(' .. digits(since), '+inf', 'LIMIT', 0, 1)
+if oldest[1] then
+local total_then, own = entry_of(oldest[1])
+limit.total, limit.counted = total, total - (total_then - own)
+end
+end
+function LOG.used(limit)
+return limit.counted
+end
+local function find_entry(limit, total)
+local key = limit.key
+local from = redis.call('ZCOUNT', key, '-inf', digits(limit.now - limit.terms.span))
+local to = math.min(redis.call('ZCARD', key), from + total - (limit.total - limit.counted)) - 1
+while from < to do
+local middle = math.floor((from + to) / 2)
+local there = entry_of(redis.call('ZRANGE', key, middle, middle)[1])
+if there < total then
+from = middle + 1
+else
+to = middle
+end
+end
+return from, redis.call('ZRANGE', key, from, from, 'WITHSCORES')
+end
+function LOG.wait(limit, cost)
+local lacking = limit.counted + cost - limit.terms.max
+if lacking <= 0 then
+return 0
+end
+local _, entry = find_entry(limit, limit.total - limit.counted + lacking)
+return tonumber(entry[2]) + limit.terms.span - limit.at
+end
+function LOG.reset(limit)
+return limit.counted == 0 and 0 or limit.newest + limit.terms.span - limit.at
+end
+local function member_of(total, own)
+return string.format('%016.0f:%.0f', total, own)
+end
+function LOG.take(limit, cost)
+limit.total, limit.counted, limit.newest = limit.total + cost, limit.counted + cost, limit.now
+limit.added = member_of(limit.total, cost)
+end
+function LOG.give_back(limit, cost)
+local back = math.min(cost, limit.counted)
+local total = limit.total - back
+local place, entry = find_entry(limit, total + 1)
+local total_then, own = entry_of(entry[1])
+local kept = total - (total_then - own)
+limit.total, limit.counted, limit.gone_from = total, limit.counted - back, place
+if kept > 0 then
+limit.added, limit.gone_from = member_of(total, kept), place + 1
+elseif limit.counted > 0 then
+entry = redis.call('ZRANGE', limit.key, place - 1, place - 1, 'WITHSCORES')
+end
+limit.newest = tonumber(entry[2])
+end
+function LOG.write(limit)
+local key, span = limit.key, limit.terms.span
+if limit.added then
+redis.call('ZADD', key, digits(limit.newest), limit.added)
+end
+if limit.gone_from then
+redis.call('ZREMRANGEBYRANK', key, limit.gone_from, -1)
+else
+redis.call('ZREMRANGEBYSCORE', key, '-inf', digits(limit.now - span))
+redis.call('PEXPIRE', key, digits(limit.now - limit.at + span + limit.terms.buffer))
+end
+end
+local function read_cooldown(key)
+local value = redis.call('GET', key)
+if not value then
+return 0, 0
+end
+local ends, number = string.match(value, '^(%d+):(%d+)$')
+if not ends then
+damaged()
+end
+return count_of(ends), count_of(number)
+end
+local function begin_cooldown(key, at, number, terms)
+local length = math.min(terms.max, terms.length * terms.growth ^ (number - 1))
+redis.call('SET', key, digits(at + length) .. ':' .. digits(number), 'PX', digits(length + terms.remember))
+return at + length
+end
+local function read_attempts(k, a)
+local terms = { max = tonumber(ARGV[a + 2]), span = tonumber(ARGV[a + 3]), buffer = tonumber(ARGV[a + 4]) }
+local limit = { key = KEYS[k + 1], at = clock_ms(ARGV[a + 1]), terms = terms }
+LOG.read(limit)
+return limit, read_cooldown(KEYS[k + 2])
+end
+local function cooldown_terms(a)
+return {
+length = tonumber(ARGV[a + 5]),
+growth = tonumber(ARGV[a + 6]),
+max = tonumber(ARGV[a + 7]),
+remember = tonumber(ARGV[a + 8]),
+}
+end
+local function wait_for_attempt(limit, ends)
+return math.max(0, ends - limit.at, LOG.wait(limit, 1))
+end
+local function attempt_answer(allowed, limit, wait, began)
+return string.format('%.0f %.0f %.0f %.0f', allowed, limit.counted, wait, began)
+end
+return each(2, 8, function(k, a)
+local limit, ends, number = read_attempts(k, a)
+local wait = wait_for_attempt(limit, ends)
+if wait > 0 then
+return attempt_answer(0, limit, wait, 0)
+end
+LOG.take(limit, 1)
+LOG.write(limit)
+local cooldown, began = cooldown_terms(a), 0
+if limit.counted == limit.terms.max and cooldown.length > 0 then
+began = number + 1
+ends = begin_cooldown(KEYS[k + 2], limit.at, began, cooldown)
+end
+return attempt_answer(1, limit, wait_for_attempt(limit, ends), began)
+end)
+`,
+}
+
+export const otpPeek: Script = {
+  name: 'otp_peek',
+  sha1: 'd116edf155b6771a145489efa2703c931aa3a83a',
+  keys: { min: 2, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: true,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local COUNT_MAX = 9007199254740991
+local function count_of(value)
+if not value then
+return 0
+end
+local count = #value <= 16 and string.match(value, '^%d+$') and tonumber(value)
+if not count or count > COUNT_MAX then
+damaged()
+end
+return count
+end
+local function digits(count)
+return string.format('%.0f', count)
+end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
+end
+local server_ms
+local function clock_ms(given)
+if given ~= '' then
+return tonumber(given)
+end
+if not server_ms then
+local time = redis.call('TIME')
+server_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+return server_ms
+end
+local LOG = {}
+local function entry_of(member)
+local total, own = string.match(member, '^(%d+):(%d+)$')
+if not total or #total ~= 16 then
+damaged()
+end
+return count_of(total), count_of(own)
+end
+function LOG.read(limit)
+local key, at = limit.key, limit.at
+limit.now, limit.newest, limit.total, limit.counted = at, at, 0, 0
+local last = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')
+if not last[1] then
+return
+end
+local total = entry_of(last[1])
+limit.newest = tonumber(last[2])
+limit.now = math.max(at, limit.newest)
+local since = limit.now - limit.terms.span
+local oldest = redis.call('ZRANGEBYSCORE', key, '(' .. digits(since), '+inf', 'LIMIT', 0, 1)
+if oldest[1] then
+local total_then, own = entry_of(oldest[1])
+limit.total, limit.counted = total, total - (total_then - own)
+end
+end
+function LOG.used(limit)
+return limit.counted
+end
+local function find_entry(limit, total)
+local key = limit.key
+local from = redis.call('ZCOUNT', key, '-inf', digits(limit.now - limit.terms.span))
+local to = math.min(redis.call('ZCARD', key), from + total - (limit.total - limit.counted)) - 1
+while from < to do
+local middle = math.floor((from + to) / 2)
+local there = entry_of(redis.call('ZRANGE', key, middle, middle)[1])
+if there < total then
+from = middle + 1
+else
+to = middle
+end
+end
+return from, redis.call('ZRANGE', key, from, from, 'WITHSCORES')
+end
+function LOG.wait(limit, cost)
+local lacking = limit.counted + cost - limit.terms.max
+if lacking <= 0 then
+return 0
+end
+local _, entry = find_entry(limit, limit.total - limit.counted + lacking)
+return tonumber(entry[2]) + limit.terms.span - limit.at
+end
+function LOG.reset(limit)
+return limit.counted == 0 and 0 or limit.newest + limit.terms.span - limit.at
+end
+local function member_of(total, own)
+return string.format('%016.0f:%.0f', total, own)
+end
+function LOG.take(limit, cost)
+limit.total, limit.counted, limit.newest = limit.total + cost, limit.counted + cost, limit.now
+limit.added = member_of(limit.total, cost)
+end
+function LOG.give_back(limit, cost)
+local back = math.min(cost, limit.counted)
+local total = limit.total - back
+local place, entry = find_entry(limit, total + 1)
+local total_then, own = entry_of(entry[1])
+local kept = total - (total_then - own)
+limit.total, limit.counted, limit.gone_from = total, limit.counted - back, place
+if kept > 0 then
+limit.added, limit.gone_from = member_of(total, kept), place + 1
+elseif limit.counted > 0 then
+entry = redis.call('ZRANGE', limit.key, place - 1, place - 1, 'WITHSCORES')
+end
+limit.newest = tonumber(entry[2])
+end
+function LOG.write(limit)
+local key, span = limit.key, limit.terms.span
+if limit.added then
+redis.call('ZADD', key, digits(limit.newest), limit.added)
+end
+if limit.gone_from then
+redis.call('ZREMRANGEBYRANK', key, limit.gone_from, -1)
+else
+redis.call('ZREMRANGEBYSCORE', key, '-inf', digits(limit.now - span))
+redis.call('PEXPIRE', key, digits(limit.now - limit.at + span + limit.terms.buffer))
+end
+end
+local function read_cooldown(key)
+local value = redis.call('GET', key)
+if not value then
+return 0, 0
+end
+local ends, number = string.match(value, '^(%d+):(%d+)$')
+if not ends then
+damaged()
+end
+return count_of(ends), count_of(number)
+end
+local function begin_cooldown(key, at, number, terms)
+local length = math.min(terms.max, terms.length * terms.growth ^ (number - 1))
+redis.call('SET', key, digits(at + length) .. ':' .. digits(number), 'PX', digits(length + terms.remember))
+return at + length
+end
+local function read_attempts(k, a)
+local terms = { max = tonumber(ARGV[a + 2]), span = tonumber(ARGV[a + 3]), buffer = tonumber(ARGV[a + 4]) }
+local limit = { key = KEYS[k + 1], at = clock_ms(ARGV[a + 1]), terms = terms }
+LOG.read(limit)
+return limit, read_cooldown(KEYS[k + 2])
+end
+local function cooldown_terms(a)
+return {
+length = tonumber(ARGV[a + 5]),
+growth = tonumber(ARGV[a + 6]),
+max = tonumber(ARGV[a + 7]),
+remember = tonumber(ARGV[a + 8]),
+}
+end
+local function wait_for_attempt(limit, ends)
+return math.max(0, ends - limit.at, LOG.wait(limit, 1))
+end
+local function attempt_answer(allowed, limit, wait, began)
+return string.format('%.0f %.0f %.0f %.0f', allowed, limit.counted, wait, began)
+end
+return each(2, 8, function(k, a)
+local limit, ends = read_attempts(k, a)
+local wait = wait_for_attempt(limit, ends)
+return attempt_answer(wait > 0 and 0 or 1, limit, wait, 0)
+end)
+`,
+}
+
 export const packedGet: Script = {
   name: 'packed_get',
-  sha1: '0442b83d2cfdfaeefce32455aa37f5a658001458',
+  sha1: 'b442ddd7db308e86971dbe657a99f0e0bf78d72f',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -1513,6 +4738,14 @@ end
 local function digits(count)
 return string.format('%.0f', count)
 end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
+end
 local function packed(key, a)
 return stored(key, ARGV[a + 1], tonumber(ARGV[a + 2]))
 end
@@ -1549,7 +4782,7 @@ end)
 
 export const packedIncrement: Script = {
   name: 'packed_increment',
-  sha1: 'c2b8941673a310491906d851aa922ac9ed9a5624',
+  sha1: 'd53124b4667ac1e9442f5ea9916f9ff69fc9032b',
   keys: { min: 1, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -1605,6 +4838,14 @@ return count
 end
 local function digits(count)
 return string.format('%.0f', count)
+end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
 end
 local function packed(key, a)
 return stored(key, ARGV[a + 1], tonumber(ARGV[a + 2]))
@@ -1707,7 +4948,7 @@ end)
 
 export const packedSet: Script = {
   name: 'packed_set',
-  sha1: '99e692ac2b0424757b133f40c5b913fb12fb6a7b',
+  sha1: 'ae786bdadae5db52e3e93f9372e2b5fd2d706650',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -1763,6 +5004,14 @@ return count
 end
 local function digits(count)
 return string.format('%.0f', count)
+end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
 end
 local function packed(key, a)
 return stored(key, ARGV[a + 1], tonumber(ARGV[a + 2]))
@@ -2002,6 +5251,1369 @@ local keys_each = #KEYS / tonumber(ARGV[1])
 return each(keys_each, 5, function(k, a)
 return flags_of(k, a, keys_each == 2) or ''
 end)
+`,
+}
+
+export const sequenceNext: Script = {
+  name: 'sequence_next',
+  sha1: '8ca96e1aae3f8d4a15d8d8b19e6c8bd55d15c56e',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local COUNT_MAX = 9007199254740991
+local function count_of(value)
+if not value then
+return 0
+end
+local count = #value <= 16 and string.match(value, '^%d+$') and tonumber(value)
+if not count or count > COUNT_MAX then
+damaged()
+end
+return count
+end
+local function digits(count)
+return string.format('%.0f', count)
+end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
+end
+local function put(key, value, ends)
+if ends == 'keep' then
+redis.call('SET', key, value, 'KEEPTTL')
+elseif ends == 'none' then
+redis.call('SET', key, value)
+else
+redis.call('SET', key, value, 'PX', ends)
+end
+end
+return each(1, 2, function(k, a)
+local key, many = KEYS[k + 1], tonumber(ARGV[a + 1])
+local value = redis.call('GET', key)
+local last = count_of(value)
+if last > COUNT_MAX - many then
+return 'over'
+end
+put(key, digits(last + many), value and 'keep' or ARGV[a + 2])
+return digits(last + many)
+end)
+`,
+}
+
+export const sequenceRaise: Script = {
+  name: 'sequence_raise',
+  sha1: '081c5c0d06dfe521a210b02c772ea88ff3913232',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local COUNT_MAX = 9007199254740991
+local function count_of(value)
+if not value then
+return 0
+end
+local count = #value <= 16 and string.match(value, '^%d+$') and tonumber(value)
+if not count or count > COUNT_MAX then
+damaged()
+end
+return count
+end
+local function digits(count)
+return string.format('%.0f', count)
+end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
+end
+local function put(key, value, ends)
+if ends == 'keep' then
+redis.call('SET', key, value, 'KEEPTTL')
+elseif ends == 'none' then
+redis.call('SET', key, value)
+else
+redis.call('SET', key, value, 'PX', ends)
+end
+end
+return each(1, 2, function(k, a)
+local key, least = KEYS[k + 1], tonumber(ARGV[a + 1])
+local value = redis.call('GET', key)
+local last = count_of(value)
+if last >= least then
+return digits(last)
+end
+put(key, digits(least), value and 'keep' or ARGV[a + 2])
+return digits(least)
+end)
+`,
+}
+
+export const shardedAdd: Script = {
+  name: 'sharded_add',
+  sha1: '09c398b7770823a90e86a36a94a5f1960356165c',
+  keys: { min: 1, variable: true },
+  resend: 'never',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local COUNT_MAX = 9007199254740991
+local function count_of(value)
+if not value then
+return 0
+end
+local count = #value <= 16 and string.match(value, '^%d+$') and tonumber(value)
+if not count or count > COUNT_MAX then
+damaged()
+end
+return count
+end
+local function digits(count)
+return string.format('%.0f', count)
+end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
+end
+local function put(key, value, ends)
+if ends == 'keep' then
+redis.call('SET', key, value, 'KEEPTTL')
+elseif ends == 'none' then
+redis.call('SET', key, value)
+else
+redis.call('SET', key, value, 'PX', ends)
+end
+end
+return each(1, 2, function(k, a)
+local key, by = KEYS[k + 1], tonumber(ARGV[a + 1])
+local value = redis.call('GET', key)
+local count = count_of(value)
+if count > COUNT_MAX - by then
+return 'over'
+end
+put(key, digits(count + by), value and 'keep' or ARGV[a + 2])
+return digits(count + by)
+end)
+`,
+}
+
+export const shardedRead: Script = {
+  name: 'sharded_read',
+  sha1: 'a2c0c9365476dbba47236456e9437eb92c5eeac2',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: true,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local COUNT_MAX = 9007199254740991
+local function count_of(value)
+if not value then
+return 0
+end
+local count = #value <= 16 and string.match(value, '^%d+$') and tonumber(value)
+if not count or count > COUNT_MAX then
+damaged()
+end
+return count
+end
+local function digits(count)
+return string.format('%.0f', count)
+end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
+end
+return each(1, 0, function(k)
+return digits(count_of(redis.call('GET', KEYS[k + 1])))
+end)
+`,
+}
+
+export const shardedReset: Script = {
+  name: 'sharded_reset',
+  sha1: '9ffab08197110c2246f6f140ca914df0366417c6',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+return each(1, 0, function(k)
+return redis.call('UNLINK', KEYS[k + 1])
+end)
+`,
+}
+
+export const shardedTake: Script = {
+  name: 'sharded_take',
+  sha1: 'a131586bd93611a6eaf2c562ea24d9fcb208adaa',
+  keys: { min: 1, variable: true },
+  resend: 'never',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local COUNT_MAX = 9007199254740991
+local function count_of(value)
+if not value then
+return 0
+end
+local count = #value <= 16 and string.match(value, '^%d+$') and tonumber(value)
+if not count or count > COUNT_MAX then
+damaged()
+end
+return count
+end
+local function digits(count)
+return string.format('%.0f', count)
+end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
+end
+return each(1, 1, function(k, a)
+local count = count_of(redis.call('GET', KEYS[k + 1]))
+local taken = math.min(count, tonumber(ARGV[a + 1]))
+if taken > 0 then
+redis.call('SET', KEYS[k + 1], digits(count - taken), 'KEEPTTL')
+end
+return digits(taken)
+end)
+`,
+}
+
+export const slidingConsume: Script = {
+  name: 'sliding_consume',
+  sha1: 'ec43bc8d57146bb1dc6345e7a0bdae6dbaafd4a9',
+  keys: { min: 1, variable: true },
+  resend: 'never',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local COUNT_MAX = 9007199254740991
+local function count_of(value)
+if not value then
+return 0
+end
+local count = #value <= 16 and string.match(value, '^%d+$') and tonumber(value)
+if not count or count > COUNT_MAX then
+damaged()
+end
+return count
+end
+local function digits(count)
+return string.format('%.0f', count)
+end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
+end
+local server_ms
+local function clock_ms(given)
+if given ~= '' then
+return tonumber(given)
+end
+if not server_ms then
+local time = redis.call('TIME')
+server_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+return server_ms
+end
+local WINDOWS = {}
+local function weigh(count, rest, span)
+local whole = math.floor(count / span)
+return whole * rest + math.ceil((count - whole * span) * rest / span)
+end
+local function rest_for(room, count, span)
+local rest = math.floor(room / count * span) + 1
+while weigh(count, rest, span) > room do
+rest = rest - 1
+end
+return rest
+end
+function WINDOWS.read(limit)
+local at, span = limit.at, limit.terms.span
+local begins, now, count, before = at - at % span, at, 0, 0
+local value = redis.call('GET', limit.key)
+if value then
+local begun, count_then, before_then = three_counts(value)
+if begun % span ~= 0 then
+damaged()
+end
+if begun >= begins then
+begins, now, count, before = begun, math.max(at, begun), count_then, before_then
+elseif begun + span == begins then
+before = count_then
+end
+end
+limit.begins, limit.now, limit.count, limit.before = begins, now, count, before
+end
+local function rest_of(limit)
+return limit.begins + limit.terms.span - limit.now
+end
+function WINDOWS.used(limit)
+if not limit.terms.slides then
+return limit.count
+end
+return limit.count + weigh(limit.before, rest_of(limit), limit.terms.span)
+end
+function WINDOWS.wait(limit, cost)
+local room, span = limit.terms.max - cost, limit.terms.span
+if WINDOWS.used(limit) <= room then
+return 0
+end
+local ends_in = limit.begins + span - limit.at
+if not limit.terms.slides then
+return ends_in
+end
+if limit.count <= room then
+return ends_in - rest_for(room - limit.count, limit.before, span)
+end
+return ends_in + span - rest_for(room, limit.count, span)
+end
+function WINDOWS.reset(limit)
+local span = limit.terms.span
+local ends_in = limit.begins + span - limit.at
+if not limit.terms.slides then
+return limit.count > 0 and ends_in or 0
+end
+if limit.count > 0 then
+return ends_in + span
+end
+return limit.before > 0 and ends_in or 0
+end
+function WINDOWS.take(limit, cost)
+limit.count = limit.count + cost
+end
+function WINDOWS.give_back(limit, cost)
+local of_count = math.min(cost, limit.count)
+limit.count = limit.count - of_count
+limit.before = math.max(0, limit.before - (cost - of_count))
+end
+function WINDOWS.write(limit)
+local terms = limit.terms
+local lives = limit.begins + terms.span - limit.at + (terms.slides and terms.span or 0) + terms.buffer
+local value = string.format('%.0f:%.0f:%.0f', limit.begins, limit.count, limit.before)
+redis.call('SET', limit.key, value, 'PX', digits(lives))
+end
+local LOG = {}
+local function entry_of(member)
+local total, own = string.match(member, '^(%d+):(%d+)$')
+if not total or #total ~= 16 then
+damaged()
+end
+return count_of(total), count_of(own)
+end
+function LOG.read(limit)
+local key, at = limit.key, limit.at
+limit.now, limit.newest, limit.total, limit.counted = at, at, 0, 0
+local last = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')
+if not last[1] then
+return
+end
+local total = entry_of(last[1])
+limit.newest = tonumber(last[2])
+limit.now = math.max(at, limit.newest)
+local since = limit.now - limit.terms.span
+local oldest = redis.call('ZRANGEBYSCORE', key, '(' .. digits(since), '+inf', 'LIMIT', 0, 1)
+if oldest[1] then
+local total_then, own = entry_of(oldest[1])
+limit.total, limit.counted = total, total - (total_then - own)
+end
+end
+function LOG.used(limit)
+return limit.counted
+end
+local function find_entry(limit, total)
+local key = limit.key
+local from = redis.call('ZCOUNT', key, '-inf', digits(limit.now - limit.terms.span))
+local to = math.min(redis.call('ZCARD', key), from + total - (limit.total - limit.counted)) - 1
+while from < to do
+local middle = math.floor((from + to) / 2)
+local there = entry_of(redis.call('ZRANGE', key, middle, middle)[1])
+if there < total then
+from = middle + 1
+else
+to = middle
+end
+end
+return from, redis.call('ZRANGE', key, from, from, 'WITHSCORES')
+end
+function LOG.wait(limit, cost)
+local lacking = limit.counted + cost - limit.terms.max
+if lacking <= 0 then
+return 0
+end
+local _, entry = find_entry(limit, limit.total - limit.counted + lacking)
+return tonumber(entry[2]) + limit.terms.span - limit.at
+end
+function LOG.reset(limit)
+return limit.counted == 0 and 0 or limit.newest + limit.terms.span - limit.at
+end
+local function member_of(total, own)
+return string.format('%016.0f:%.0f', total, own)
+end
+function LOG.take(limit, cost)
+limit.total, limit.counted, limit.newest = limit.total + cost, limit.counted + cost, limit.now
+limit.added = member_of(limit.total, cost)
+end
+function LOG.give_back(limit, cost)
+local back = math.min(cost, limit.counted)
+local total = limit.total - back
+local place, entry = find_entry(limit, total + 1)
+local total_then, own = entry_of(entry[1])
+local kept = total - (total_then - own)
+limit.total, limit.counted, limit.gone_from = total, limit.counted - back, place
+if kept > 0 then
+limit.added, limit.gone_from = member_of(total, kept), place + 1
+elseif limit.counted > 0 then
+entry = redis.call('ZRANGE', limit.key, place - 1, place - 1, 'WITHSCORES')
+end
+limit.newest = tonumber(entry[2])
+end
+function LOG.write(limit)
+local key, span = limit.key, limit.terms.span
+if limit.added then
+redis.call('ZADD', key, digits(limit.newest), limit.added)
+end
+if limit.gone_from then
+redis.call('ZREMRANGEBYRANK', key, limit.gone_from, -1)
+else
+redis.call('ZREMRANGEBYSCORE', key, '-inf', digits(limit.now - span))
+redis.call('PEXPIRE', key, digits(limit.now - limit.at + span + limit.terms.buffer))
+end
+end
+local known_terms = {}
+local function terms_of(text, kinds)
+local all = known_terms[text]
+if all then
+return all
+end
+all = {}
+for kind, max, span, rate, buffer in string.gmatch(text, '(%a+) (%d+) (%d+) (%d+) (%d+)') do
+all[#all + 1] = {
+kind = kinds[kind],
+slides = kind == 'sliding',
+max = tonumber(max),
+span = tonumber(span),
+rate = tonumber(rate),
+buffer = tonumber(buffer),
+}
+end
+known_terms[text] = all
+return all
+end
+local function read_limits(k, a, kinds)
+local at, all = clock_ms(ARGV[a + 1]), terms_of(ARGV[a + 2], kinds)
+local limits = {}
+for i = 1, #all do
+local terms = all[i]
+local cost = tonumber(ARGV[a + 2 + i])
+local limit = { key = KEYS[k + i], at = at, terms = terms, cost = cost, wait = 0, is_changed = false }
+terms.kind.read(limit)
+limits[i] = limit
+end
+return limits
+end
+local function judge(limits)
+local pass = true
+for i = 1, #limits do
+local limit = limits[i]
+if limit.cost > 0 then
+limit.wait = limit.terms.kind.wait(limit, limit.cost)
+pass = pass and limit.wait == 0
+end
+end
+return pass
+end
+local function write_limits(limits)
+for i = 1, #limits do
+local limit = limits[i]
+if limit.is_changed then
+limit.terms.kind.write(limit)
+end
+end
+end
+local function answer_of(limits)
+local answer
+for i = 1, #limits do
+local limit = limits[i]
+local kind = limit.terms.kind
+local numbers = string.format('%.0f %.0f %.0f', kind.used(limit), limit.wait, kind.reset(limit))
+answer = answer and answer .. ' ' .. numbers or numbers
+end
+return answer
+end
+local function each_call(act)
+local calls = tonumber(ARGV[1])
+return each(#KEYS / calls, (#ARGV - 1) / calls, act)
+end
+local function consume_each(kinds)
+return each_call(function(k, a)
+local limits = read_limits(k, a, kinds)
+if judge(limits) then
+for i = 1, #limits do
+local limit = limits[i]
+if limit.cost > 0 then
+limit.terms.kind.take(limit, limit.cost)
+limit.is_changed = true
+end
+end
+write_limits(limits)
+end
+return answer_of(limits)
+end)
+end
+local function peek_each(kinds)
+return each_call(function(k, a)
+local limits = read_limits(k, a, kinds)
+judge(limits)
+return answer_of(limits)
+end)
+end
+local function refund_each(kinds)
+return each_call(function(k, a)
+local limits = read_limits(k, a, kinds)
+for i = 1, #limits do
+local limit = limits[i]
+local kind = limit.terms.kind
+if limit.cost > 0 and kind.used(limit) > 0 then
+kind.give_back(limit, limit.cost)
+limit.is_changed = true
+end
+end
+write_limits(limits)
+return answer_of(limits)
+end)
+end
+return consume_each({ sliding = WINDOWS, log = LOG })
+`,
+}
+
+export const slidingPeek: Script = {
+  name: 'sliding_peek',
+  sha1: '1e6b0a9a274e65ed58e4a364c1a316661b025c41',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: true,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local COUNT_MAX = 9007199254740991
+local function count_of(value)
+if not value then
+return 0
+end
+local count = #value <= 16 and string.match(value, '^%d+$') and tonumber(value)
+if not count or count > COUNT_MAX then
+damaged()
+end
+return count
+end
+local function digits(count)
+return string.format('%.0f', count)
+end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
+end
+local server_ms
+local function clock_ms(given)
+if given ~= '' then
+return tonumber(given)
+end
+if not server_ms then
+local time = redis.call('TIME')
+server_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+return server_ms
+end
+local WINDOWS = {}
+local function weigh(count, rest, span)
+local whole = math.floor(count / span)
+return whole * rest + math.ceil((count - whole * span) * rest / span)
+end
+local function rest_for(room, count, span)
+local rest = math.floor(room / count * span) + 1
+while weigh(count, rest, span) > room do
+rest = rest - 1
+end
+return rest
+end
+function WINDOWS.read(limit)
+local at, span = limit.at, limit.terms.span
+local begins, now, count, before = at - at % span, at, 0, 0
+local value = redis.call('GET', limit.key)
+if value then
+local begun, count_then, before_then = three_counts(value)
+if begun % span ~= 0 then
+damaged()
+end
+if begun >= begins then
+begins, now, count, before = begun, math.max(at, begun), count_then, before_then
+elseif begun + span == begins then
+before = count_then
+end
+end
+limit.begins, limit.now, limit.count, limit.before = begins, now, count, before
+end
+local function rest_of(limit)
+return limit.begins + limit.terms.span - limit.now
+end
+function WINDOWS.used(limit)
+if not limit.terms.slides then
+return limit.count
+end
+return limit.count + weigh(limit.before, rest_of(limit), limit.terms.span)
+end
+function WINDOWS.wait(limit, cost)
+local room, span = limit.terms.max - cost, limit.terms.span
+if WINDOWS.used(limit) <= room then
+return 0
+end
+local ends_in = limit.begins + span - limit.at
+if not limit.terms.slides then
+return ends_in
+end
+if limit.count <= room then
+return ends_in - rest_for(room - limit.count, limit.before, span)
+end
+return ends_in + span - rest_for(room, limit.count, span)
+end
+function WINDOWS.reset(limit)
+local span = limit.terms.span
+local ends_in = limit.begins + span - limit.at
+if not limit.terms.slides then
+return limit.count > 0 and ends_in or 0
+end
+if limit.count > 0 then
+return ends_in + span
+end
+return limit.before > 0 and ends_in or 0
+end
+function WINDOWS.take(limit, cost)
+limit.count = limit.count + cost
+end
+function WINDOWS.give_back(limit, cost)
+local of_count = math.min(cost, limit.count)
+limit.count = limit.count - of_count
+limit.before = math.max(0, limit.before - (cost - of_count))
+end
+function WINDOWS.write(limit)
+local terms = limit.terms
+local lives = limit.begins + terms.span - limit.at + (terms.slides and terms.span or 0) + terms.buffer
+local value = string.format('%.0f:%.0f:%.0f', limit.begins, limit.count, limit.before)
+redis.call('SET', limit.key, value, 'PX', digits(lives))
+end
+local LOG = {}
+local function entry_of(member)
+local total, own = string.match(member, '^(%d+):(%d+)$')
+if not total or #total ~= 16 then
+damaged()
+end
+return count_of(total), count_of(own)
+end
+function LOG.read(limit)
+local key, at = limit.key, limit.at
+limit.now, limit.newest, limit.total, limit.counted = at, at, 0, 0
+local last = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')
+if not last[1] then
+return
+end
+local total = entry_of(last[1])
+limit.newest = tonumber(last[2])
+limit.now = math.max(at, limit.newest)
+local since = limit.now - limit.terms.span
+local oldest = redis.call('ZRANGEBYSCORE', key, '(' .. digits(since), '+inf', 'LIMIT', 0, 1)
+if oldest[1] then
+local total_then, own = entry_of(oldest[1])
+limit.total, limit.counted = total, total - (total_then - own)
+end
+end
+function LOG.used(limit)
+return limit.counted
+end
+local function find_entry(limit, total)
+local key = limit.key
+local from = redis.call('ZCOUNT', key, '-inf', digits(limit.now - limit.terms.span))
+local to = math.min(redis.call('ZCARD', key), from + total - (limit.total - limit.counted)) - 1
+while from < to do
+local middle = math.floor((from + to) / 2)
+local there = entry_of(redis.call('ZRANGE', key, middle, middle)[1])
+if there < total then
+from = middle + 1
+else
+to = middle
+end
+end
+return from, redis.call('ZRANGE', key, from, from, 'WITHSCORES')
+end
+function LOG.wait(limit, cost)
+local lacking = limit.counted + cost - limit.terms.max
+if lacking <= 0 then
+return 0
+end
+local _, entry = find_entry(limit, limit.total - limit.counted + lacking)
+return tonumber(entry[2]) + limit.terms.span - limit.at
+end
+function LOG.reset(limit)
+return limit.counted == 0 and 0 or limit.newest + limit.terms.span - limit.at
+end
+local function member_of(total, own)
+return string.format('%016.0f:%.0f', total, own)
+end
+function LOG.take(limit, cost)
+limit.total, limit.counted, limit.newest = limit.total + cost, limit.counted + cost, limit.now
+limit.added = member_of(limit.total, cost)
+end
+function LOG.give_back(limit, cost)
+local back = math.min(cost, limit.counted)
+local total = limit.total - back
+local place, entry = find_entry(limit, total + 1)
+local total_then, own = entry_of(entry[1])
+local kept = total - (total_then - own)
+limit.total, limit.counted, limit.gone_from = total, limit.counted - back, place
+if kept > 0 then
+limit.added, limit.gone_from = member_of(total, kept), place + 1
+elseif limit.counted > 0 then
+entry = redis.call('ZRANGE', limit.key, place - 1, place - 1, 'WITHSCORES')
+end
+limit.newest = tonumber(entry[2])
+end
+function LOG.write(limit)
+local key, span = limit.key, limit.terms.span
+if limit.added then
+redis.call('ZADD', key, digits(limit.newest), limit.added)
+end
+if limit.gone_from then
+redis.call('ZREMRANGEBYRANK', key, limit.gone_from, -1)
+else
+redis.call('ZREMRANGEBYSCORE', key, '-inf', digits(limit.now - span))
+redis.call('PEXPIRE', key, digits(limit.now - limit.at + span + limit.terms.buffer))
+end
+end
+local known_terms = {}
+local function terms_of(text, kinds)
+local all = known_terms[text]
+if all then
+return all
+end
+all = {}
+for kind, max, span, rate, buffer in string.gmatch(text, '(%a+) (%d+) (%d+) (%d+) (%d+)') do
+all[#all + 1] = {
+kind = kinds[kind],
+slides = kind == 'sliding',
+max = tonumber(max),
+span = tonumber(span),
+rate = tonumber(rate),
+buffer = tonumber(buffer),
+}
+end
+known_terms[text] = all
+return all
+end
+local function read_limits(k, a, kinds)
+local at, all = clock_ms(ARGV[a + 1]), terms_of(ARGV[a + 2], kinds)
+local limits = {}
+for i = 1, #all do
+local terms = all[i]
+local cost = tonumber(ARGV[a + 2 + i])
+local limit = { key = KEYS[k + i], at = at, terms = terms, cost = cost, wait = 0, is_changed = false }
+terms.kind.read(limit)
+limits[i] = limit
+end
+return limits
+end
+local function judge(limits)
+local pass = true
+for i = 1, #limits do
+local limit = limits[i]
+if limit.cost > 0 then
+limit.wait = limit.terms.kind.wait(limit, limit.cost)
+pass = pass and limit.wait == 0
+end
+end
+return pass
+end
+local function write_limits(limits)
+for i = 1, #limits do
+local limit = limits[i]
+if limit.is_changed then
+limit.terms.kind.write(limit)
+end
+end
+end
+local function answer_of(limits)
+local answer
+for i = 1, #limits do
+local limit = limits[i]
+local kind = limit.terms.kind
+local numbers = string.format('%.0f %.0f %.0f', kind.used(limit), limit.wait, kind.reset(limit))
+answer = answer and answer .. ' ' .. numbers or numbers
+end
+return answer
+end
+local function each_call(act)
+local calls = tonumber(ARGV[1])
+return each(#KEYS / calls, (#ARGV - 1) / calls, act)
+end
+local function consume_each(kinds)
+return each_call(function(k, a)
+local limits = read_limits(k, a, kinds)
+if judge(limits) then
+for i = 1, #limits do
+local limit = limits[i]
+if limit.cost > 0 then
+limit.terms.kind.take(limit, limit.cost)
+limit.is_changed = true
+end
+end
+write_limits(limits)
+end
+return answer_of(limits)
+end)
+end
+local function peek_each(kinds)
+return each_call(function(k, a)
+local limits = read_limits(k, a, kinds)
+judge(limits)
+return answer_of(limits)
+end)
+end
+local function refund_each(kinds)
+return each_call(function(k, a)
+local limits = read_limits(k, a, kinds)
+for i = 1, #limits do
+local limit = limits[i]
+local kind = limit.terms.kind
+if limit.cost > 0 and kind.used(limit) > 0 then
+kind.give_back(limit, limit.cost)
+limit.is_changed = true
+end
+end
+write_limits(limits)
+return answer_of(limits)
+end)
+end
+return peek_each({ sliding = WINDOWS, log = LOG })
+`,
+}
+
+export const slidingRefund: Script = {
+  name: 'sliding_refund',
+  sha1: '67419f1ca983f34e9450e0aad33c1dca4576158f',
+  keys: { min: 1, variable: true },
+  resend: 'never',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local COUNT_MAX = 9007199254740991
+local function count_of(value)
+if not value then
+return 0
+end
+local count = #value <= 16 and string.match(value, '^%d+$') and tonumber(value)
+if not count or count > COUNT_MAX then
+damaged()
+end
+return count
+end
+local function digits(count)
+return string.format('%.0f', count)
+end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
+end
+local server_ms
+local function clock_ms(given)
+if given ~= '' then
+return tonumber(given)
+end
+if not server_ms then
+local time = redis.call('TIME')
+server_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+return server_ms
+end
+local WINDOWS = {}
+local function weigh(count, rest, span)
+local whole = math.floor(count / span)
+return whole * rest + math.ceil((count - whole * span) * rest / span)
+end
+local function rest_for(room, count, span)
+local rest = math.floor(room / count * span) + 1
+while weigh(count, rest, span) > room do
+rest = rest - 1
+end
+return rest
+end
+function WINDOWS.read(limit)
+local at, span = limit.at, limit.terms.span
+local begins, now, count, before = at - at % span, at, 0, 0
+local value = redis.call('GET', limit.key)
+if value then
+local begun, count_then, before_then = three_counts(value)
+if begun % span ~= 0 then
+damaged()
+end
+if begun >= begins then
+begins, now, count, before = begun, math.max(at, begun), count_then, before_then
+elseif begun + span == begins then
+before = count_then
+end
+end
+limit.begins, limit.now, limit.count, limit.before = begins, now, count, before
+end
+local function rest_of(limit)
+return limit.begins + limit.terms.span - limit.now
+end
+function WINDOWS.used(limit)
+if not limit.terms.slides then
+return limit.count
+end
+return limit.count + weigh(limit.before, rest_of(limit), limit.terms.span)
+end
+function WINDOWS.wait(limit, cost)
+local room, span = limit.terms.max - cost, limit.terms.span
+if WINDOWS.used(limit) <= room then
+return 0
+end
+local ends_in = limit.begins + span - limit.at
+if not limit.terms.slides then
+return ends_in
+end
+if limit.count <= room then
+return ends_in - rest_for(room - limit.count, limit.before, span)
+end
+return ends_in + span - rest_for(room, limit.count, span)
+end
+function WINDOWS.reset(limit)
+local span = limit.terms.span
+local ends_in = limit.begins + span - limit.at
+if not limit.terms.slides then
+return limit.count > 0 and ends_in or 0
+end
+if limit.count > 0 then
+return ends_in + span
+end
+return limit.before > 0 and ends_in or 0
+end
+function WINDOWS.take(limit, cost)
+limit.count = limit.count + cost
+end
+function WINDOWS.give_back(limit, cost)
+local of_count = math.min(cost, limit.count)
+limit.count = limit.count - of_count
+limit.before = math.max(0, limit.before - (cost - of_count))
+end
+function WINDOWS.write(limit)
+local terms = limit.terms
+local lives = limit.begins + terms.span - limit.at + (terms.slides and terms.span or 0) + terms.buffer
+local value = string.format('%.0f:%.0f:%.0f', limit.begins, limit.count, limit.before)
+redis.call('SET', limit.key, value, 'PX', digits(lives))
+end
+local LOG = {}
+local function entry_of(member)
+local total, own = string.match(member, '^(%d+):(%d+)$')
+if not total or #total ~= 16 then
+damaged()
+end
+return count_of(total), count_of(own)
+end
+function LOG.read(limit)
+local key, at = limit.key, limit.at
+limit.now, limit.newest, limit.total, limit.counted = at, at, 0, 0
+local last = redis.call('ZRANGE', key, -1, -1, 'WITHSCORES')
+if not last[1] then
+return
+end
+local total = entry_of(last[1])
+limit.newest = tonumber(last[2])
+limit.now = math.max(at, limit.newest)
+local since = limit.now - limit.terms.span
+local oldest = redis.call('ZRANGEBYSCORE', key, '(' .. digits(since), '+inf', 'LIMIT', 0, 1)
+if oldest[1] then
+local total_then, own = entry_of(oldest[1])
+limit.total, limit.counted = total, total - (total_then - own)
+end
+end
+function LOG.used(limit)
+return limit.counted
+end
+local function find_entry(limit, total)
+local key = limit.key
+local from = redis.call('ZCOUNT', key, '-inf', digits(limit.now - limit.terms.span))
+local to = math.min(redis.call('ZCARD', key), from + total - (limit.total - limit.counted)) - 1
+while from < to do
+local middle = math.floor((from + to) / 2)
+local there = entry_of(redis.call('ZRANGE', key, middle, middle)[1])
+if there < total then
+from = middle + 1
+else
+to = middle
+end
+end
+return from, redis.call('ZRANGE', key, from, from, 'WITHSCORES')
+end
+function LOG.wait(limit, cost)
+local lacking = limit.counted + cost - limit.terms.max
+if lacking <= 0 then
+return 0
+end
+local _, entry = find_entry(limit, limit.total - limit.counted + lacking)
+return tonumber(entry[2]) + limit.terms.span - limit.at
+end
+function LOG.reset(limit)
+return limit.counted == 0 and 0 or limit.newest + limit.terms.span - limit.at
+end
+local function member_of(total, own)
+return string.format('%016.0f:%.0f', total, own)
+end
+function LOG.take(limit, cost)
+limit.total, limit.counted, limit.newest = limit.total + cost, limit.counted + cost, limit.now
+limit.added = member_of(limit.total, cost)
+end
+function LOG.give_back(limit, cost)
+local back = math.min(cost, limit.counted)
+local total = limit.total - back
+local place, entry = find_entry(limit, total + 1)
+local total_then, own = entry_of(entry[1])
+local kept = total - (total_then - own)
+limit.total, limit.counted, limit.gone_from = total, limit.counted - back, place
+if kept > 0 then
+limit.added, limit.gone_from = member_of(total, kept), place + 1
+elseif limit.counted > 0 then
+entry = redis.call('ZRANGE', limit.key, place - 1, place - 1, 'WITHSCORES')
+end
+limit.newest = tonumber(entry[2])
+end
+function LOG.write(limit)
+local key, span = limit.key, limit.terms.span
+if limit.added then
+redis.call('ZADD', key, digits(limit.newest), limit.added)
+end
+if limit.gone_from then
+redis.call('ZREMRANGEBYRANK', key, limit.gone_from, -1)
+else
+redis.call('ZREMRANGEBYSCORE', key, '-inf', digits(limit.now - span))
+redis.call('PEXPIRE', key, digits(limit.now - limit.at + span + limit.terms.buffer))
+end
+end
+local known_terms = {}
+local function terms_of(text, kinds)
+local all = known_terms[text]
+if all then
+return all
+end
+all = {}
+for kind, max, span, rate, buffer in string.gmatch(text, '(%a+) (%d+) (%d+) (%d+) (%d+)') do
+all[#all + 1] = {
+kind = kinds[kind],
+slides = kind == 'sliding',
+max = tonumber(max),
+span = tonumber(span),
+rate = tonumber(rate),
+buffer = tonumber(buffer),
+}
+end
+known_terms[text] = all
+return all
+end
+local function read_limits(k, a, kinds)
+local at, all = clock_ms(ARGV[a + 1]), terms_of(ARGV[a + 2], kinds)
+local limits = {}
+for i = 1, #all do
+local terms = all[i]
+local cost = tonumber(ARGV[a + 2 + i])
+local limit = { key = KEYS[k + i], at = at, terms = terms, cost = cost, wait = 0, is_changed = false }
+terms.kind.read(limit)
+limits[i] = limit
+end
+return limits
+end
+local function judge(limits)
+local pass = true
+for i = 1, #limits do
+local limit = limits[i]
+if limit.cost > 0 then
+limit.wait = limit.terms.kind.wait(limit, limit.cost)
+pass = pass and limit.wait == 0
+end
+end
+return pass
+end
+local function write_limits(limits)
+for i = 1, #limits do
+local limit = limits[i]
+if limit.is_changed then
+limit.terms.kind.write(limit)
+end
+end
+end
+local function answer_of(limits)
+local answer
+for i = 1, #limits do
+local limit = limits[i]
+local kind = limit.terms.kind
+local numbers = string.format('%.0f %.0f %.0f', kind.used(limit), limit.wait, kind.reset(limit))
+answer = answer and answer .. ' ' .. numbers or numbers
+end
+return answer
+end
+local function each_call(act)
+local calls = tonumber(ARGV[1])
+return each(#KEYS / calls, (#ARGV - 1) / calls, act)
+end
+local function consume_each(kinds)
+return each_call(function(k, a)
+local limits = read_limits(k, a, kinds)
+if judge(limits) then
+for i = 1, #limits do
+local limit = limits[i]
+if limit.cost > 0 then
+limit.terms.kind.take(limit, limit.cost)
+limit.is_changed = true
+end
+end
+write_limits(limits)
+end
+return answer_of(limits)
+end)
+end
+local function peek_each(kinds)
+return each_call(function(k, a)
+local limits = read_limits(k, a, kinds)
+judge(limits)
+return answer_of(limits)
+end)
+end
+local function refund_each(kinds)
+return each_call(function(k, a)
+local limits = read_limits(k, a, kinds)
+for i = 1, #limits do
+local limit = limits[i]
+local kind = limit.terms.kind
+if limit.cost > 0 and kind.used(limit) > 0 then
+kind.give_back(limit, limit.cost)
+limit.is_changed = true
+end
+end
+write_limits(limits)
+return answer_of(limits)
+end)
+end
+return refund_each({ sliding = WINDOWS, log = LOG })
 `,
 }
 
@@ -3048,6 +7660,326 @@ removed = removed + redis.call('ZREM', KEYS[1], ARGV[i])
 end
 end
 return removed
+`,
+}
+
+export const tokenConsume: Script = {
+  name: 'token_consume',
+  sha1: 'ae243694766da0d8269e84792ac882af6892c435',
+  keys: { min: 2, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local function check_token(value)
+if value and not (#value == 32 and string.match(value, '^%x+$')) then
+damaged()
+end
+return value
+end
+local STATES = { LIVE = true, USED = true, REVOKED = true }
+local function read_record(key)
+local value = redis.call('GET', key)
+if not value then
+return nil
+end
+local state, mark, issued, expires, from = string.match(value, '^1 ([A-Z]+) (%S+) (%d+) (%d+)\\n()')
+if not STATES[state] then
+damaged()
+end
+if state ~= 'REVOKED' then
+check_token(mark)
+end
+return { state = state, mark = mark, issued = issued, expires = expires, payload = string.sub(value, from) }
+end
+local function line(state, mark, issued, expires)
+return '1 ' .. state .. ' ' .. mark .. ' ' .. issued .. ' ' .. expires .. '\\n'
+end
+local function is_live(record, generation_key)
+return record.state == 'LIVE' and check_token(redis.call('GET', generation_key)) == record.mark
+end
+return each(2, 2, function(k, a)
+local record = read_record(KEYS[k + 1])
+if not record then
+return { 'missing' }
+end
+if record.state == 'USED' then
+return record.mark == ARGV[a + 1] and { 'consumed', record.issued, record.payload } or { 'used' }
+end
+if not is_live(record, KEYS[k + 2]) then
+return { 'revoked' }
+end
+redis.call('SET', KEYS[k + 1], line('USED', ARGV[a + 1], record.issued, record.expires) .. record.payload, 'PX', ARGV[a + 2])
+return { 'consumed', record.issued, record.payload }
+end)
+`,
+}
+
+export const tokenIssue: Script = {
+  name: 'token_issue',
+  sha1: '8a7ed0f213e755269539ce5190b37dde0ea2cd79',
+  keys: { min: 2, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local function check_token(value)
+if value and not (#value == 32 and string.match(value, '^%x+$')) then
+damaged()
+end
+return value
+end
+local server_ms
+local function clock_ms(given)
+if given ~= '' then
+return tonumber(given)
+end
+if not server_ms then
+local time = redis.call('TIME')
+server_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+return server_ms
+end
+local STATES = { LIVE = true, USED = true, REVOKED = true }
+local function read_record(key)
+local value = redis.call('GET', key)
+if not value then
+return nil
+end
+local state, mark, issued, expires, from = string.match(value, '^1 ([A-Z]+) (%S+) (%d+) (%d+)\\n()')
+if not STATES[state] then
+damaged()
+end
+if state ~= 'REVOKED' then
+check_token(mark)
+end
+return { state = state, mark = mark, issued = issued, expires = expires, payload = string.sub(value, from) }
+end
+local function line(state, mark, issued, expires)
+return '1 ' .. state .. ' ' .. mark .. ' ' .. issued .. ' ' .. expires .. '\\n'
+end
+local function is_live(record, generation_key)
+return record.state == 'LIVE' and check_token(redis.call('GET', generation_key)) == record.mark
+end
+return each(2, 3, function(k, a)
+local key, generation_key, ttl = KEYS[k + 1], KEYS[k + 2], tonumber(ARGV[a + 2])
+local generation = check_token(redis.call('GET', generation_key))
+if not generation then
+generation = ARGV[a + 1]
+redis.call('SET', generation_key, generation, 'PX', ttl)
+elseif redis.call('PTTL', generation_key) < ttl then
+redis.call('PEXPIRE', generation_key, ttl)
+end
+local now = clock_ms('')
+local issued, expires = string.format('%.0f', now), string.format('%.0f', now + ttl)
+redis.call('SET', key, line('LIVE', generation, issued, expires) .. ARGV[a + 3], 'PX', ttl)
+return { issued, expires }
+end)
+`,
+}
+
+export const tokenPeek: Script = {
+  name: 'token_peek',
+  sha1: '19aa81e6d766f6cdb9427c3660a477542f9e249e',
+  keys: { min: 2, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: true,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local function check_token(value)
+if value and not (#value == 32 and string.match(value, '^%x+$')) then
+damaged()
+end
+return value
+end
+local STATES = { LIVE = true, USED = true, REVOKED = true }
+local function read_record(key)
+local value = redis.call('GET', key)
+if not value then
+return nil
+end
+local state, mark, issued, expires, from = string.match(value, '^1 ([A-Z]+) (%S+) (%d+) (%d+)\\n()')
+if not STATES[state] then
+damaged()
+end
+if state ~= 'REVOKED' then
+check_token(mark)
+end
+return { state = state, mark = mark, issued = issued, expires = expires, payload = string.sub(value, from) }
+end
+local function line(state, mark, issued, expires)
+return '1 ' .. state .. ' ' .. mark .. ' ' .. issued .. ' ' .. expires .. '\\n'
+end
+local function is_live(record, generation_key)
+return record.state == 'LIVE' and check_token(redis.call('GET', generation_key)) == record.mark
+end
+return each(2, 0, function(k)
+local record = read_record(KEYS[k + 1])
+if not record or not is_live(record, KEYS[k + 2]) then
+return {}
+end
+return { record.issued, record.expires, record.payload }
+end)
+`,
+}
+
+export const tokenRevoke: Script = {
+  name: 'token_revoke',
+  sha1: '7dd5fc5696dec7d923840b337b95cf3fbb6e50e1',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local function check_token(value)
+if value and not (#value == 32 and string.match(value, '^%x+$')) then
+damaged()
+end
+return value
+end
+local STATES = { LIVE = true, USED = true, REVOKED = true }
+local function read_record(key)
+local value = redis.call('GET', key)
+if not value then
+return nil
+end
+local state, mark, issued, expires, from = string.match(value, '^1 ([A-Z]+) (%S+) (%d+) (%d+)\\n()')
+if not STATES[state] then
+damaged()
+end
+if state ~= 'REVOKED' then
+check_token(mark)
+end
+return { state = state, mark = mark, issued = issued, expires = expires, payload = string.sub(value, from) }
+end
+local function line(state, mark, issued, expires)
+return '1 ' .. state .. ' ' .. mark .. ' ' .. issued .. ' ' .. expires .. '\\n'
+end
+local function is_live(record, generation_key)
+return record.state == 'LIVE' and check_token(redis.call('GET', generation_key)) == record.mark
+end
+return each(1, 0, function(k)
+local record = read_record(KEYS[k + 1])
+if not record or record.state == 'USED' then
+return 0
+end
+redis.call('SET', KEYS[k + 1], line('REVOKED', '-', record.issued, record.expires), 'KEEPTTL')
+return 1
+end)
+`,
+}
+
+export const tokenRevokeAll: Script = {
+  name: 'token_revoke_all',
+  sha1: '9ffab08197110c2246f6f140ca914df0366417c6',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+return each(1, 0, function(k)
+return redis.call('UNLINK', KEYS[k + 1])
+end)
 `,
 }
 
@@ -8353,7 +13285,7 @@ return reply
 
 export const windowAdd: Script = {
   name: 'window_add',
-  sha1: '249c10fce37699d21705dedab621b394010dadce',
+  sha1: 'fdcfb2f75a96d4b2c8fc098fc2c2f930add33291',
   keys: { min: 1, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -8393,6 +13325,14 @@ end
 local function digits(count)
 return string.format('%.0f', count)
 end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
+end
 return each(1, 2, function(k, a)
 local key, by = KEYS[k + 1], tonumber(ARGV[a + 1])
 local value = redis.call('GET', key)
@@ -8412,7 +13352,7 @@ end)
 
 export const windowPeek: Script = {
   name: 'window_peek',
-  sha1: '4c7f81889f1a18e66dfe879a9abd6f25cb19e850',
+  sha1: 'a2c0c9365476dbba47236456e9437eb92c5eeac2',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -8452,6 +13392,14 @@ end
 local function digits(count)
 return string.format('%.0f', count)
 end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
+end
 return each(1, 0, function(k)
 return digits(count_of(redis.call('GET', KEYS[k + 1])))
 end)
@@ -8460,7 +13408,7 @@ end)
 
 export const windowRefund: Script = {
   name: 'window_refund',
-  sha1: 'b7a365de4b6c4adc7248015525942b09bb5a6ffc',
+  sha1: 'a2a887708934ee992a5350f52847fa897e575731',
   keys: { min: 1, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -8499,6 +13447,14 @@ return count
 end
 local function digits(count)
 return string.format('%.0f', count)
+end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
 end
 return each(1, 1, function(k, a)
 local value = redis.call('GET', KEYS[k + 1])
@@ -8600,4 +13556,4 @@ return witnesses
 `,
 }
 
-export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, exposureExpose, exposureFind, keyTtl, lockRelease, lockRenew, lockTake, packedGet, packedIncrement, packedReset, packedSet, permissionsChange, permissionsForget, permissionsRead, stockRunning, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>
+export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, bucketConsume, bucketPeek, bucketRefund, cellDrop, cellGet, cellSet, cellSwap, cellTransition, cellUnlink, exposureExpose, exposureFind, idempotencyClaim, idempotencyEnd, idempotencyHide, idempotencyPeek, idempotencyRenew, idempotencyShow, keyTtl, limitsConsume, limitsPeek, limitsRefund, limitsReset, lockRelease, lockRenew, lockTake, markerClaim, markerExtend, markerPeek, markerRelease, otpAttempt, otpPeek, packedGet, packedIncrement, packedReset, packedSet, permissionsChange, permissionsForget, permissionsRead, sequenceNext, sequenceRaise, shardedAdd, shardedRead, shardedReset, shardedTake, slidingConsume, slidingPeek, slidingRefund, stockRunning, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, tokenConsume, tokenIssue, tokenPeek, tokenRevoke, tokenRevokeAll, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>

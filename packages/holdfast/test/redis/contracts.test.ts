@@ -9,11 +9,19 @@ import { type SequencedCommand, Sequencer } from '../../src/sequencer/index.js'
 import { emptyState } from '../machine/oracle.js'
 import { AcquaintedSequencer } from '../sequencer/support/acquainted.js'
 import { useActivity } from './support/activity-calls.js'
+import { useCells } from './support/cell-calls.js'
 import { useExposure } from './support/exposure-calls.js'
+import { useIdempotency } from './support/idempotency-calls.js'
 import { usePacked, usePermissions } from './support/layout-calls.js'
+import { useLimits } from './support/limits-calls.js'
+import { useMarkers } from './support/marker-calls.js'
+import { useOtp } from './support/otp-calls.js'
 import { script } from './support/scripts.js'
+import { useSequences } from './support/sequence-calls.js'
+import { useShardedCounters } from './support/sharded-calls.js'
 import { StrictRunner, sitesOf } from './support/strict-runner.js'
 import { useStripe402 } from './support/stripe402-calls.js'
+import { useTokens } from './support/token-calls.js'
 import { useWindows } from './support/window-calls.js'
 
 const shipped: readonly Script[] = Object.values(scripts)
@@ -72,12 +80,20 @@ describe('every shipped script', () => {
     await useEverything(runner)
     await useStock(runner)
     await useLocks(runner)
+    await useIdempotency(runner)
+    await useMarkers(runner)
     await useStripe402(runner)
+    await useTokens(runner)
     await useWindows(runner)
     await useActivity(runner)
     await useExposure(runner)
     await usePermissions(runner)
     await usePacked(runner)
+    await useCells(runner)
+    await useShardedCounters(runner)
+    await useSequences(runner)
+    await useLimits(runner)
+    await useOtp(runner)
     expect(await runner.denied()).toEqual([])
     const reached = new Set(await runner.reached())
     expect(shipped.flatMap(sitesOf).filter((site) => !reached.has(site))).toEqual([])

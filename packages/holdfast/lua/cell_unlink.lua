@@ -1,0 +1,13 @@
+-- Deletes cells, whatever stands there; the memory is given back beside the work of the server.
+--
+-- KEYS  for each: the cell
+-- ARGV  1 number of them
+-- Returns for each 1, or 0 when there was none
+-- @keys 1+
+-- @batch 64
+-- @resend never
+-- @include primitives/each
+
+return each(1, 0, function(k)
+  return redis.call('UNLINK', KEYS[k + 1])
+end)

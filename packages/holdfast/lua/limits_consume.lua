@@ -1,0 +1,17 @@
+-- Takes from several limits of each call what it costs, if all of them let it pass; otherwise from none.
+--
+-- KEYS  for each call: its limits
+-- ARGV  1 number of calls   then for each, as primitives/limits says: the time   the terms of its limits   what it costs in each
+-- Returns for each call, as primitives/limits says: used, wait and reset of each of its limits
+-- @keys 1+
+-- @batch 64
+-- @resend never
+-- @include primitives/each
+-- @include primitives/count
+-- @include primitives/clock
+-- @include primitives/bucket
+-- @include primitives/windows
+-- @include primitives/log
+-- @include primitives/limits
+
+return consume_each({ bucket = BUCKET, fixed = WINDOWS, sliding = WINDOWS, log = LOG })

@@ -1,0 +1,17 @@
+-- Says what sliding_consume would, and takes nothing.
+--
+-- KEYS  for each call: the sliding window
+-- ARGV  1 number of calls   then for each, as primitives/limits says: the time   its terms   what the call would cost
+-- Returns for each call, as primitives/limits says: used, wait and reset
+-- @keys 1+
+-- @batch 64
+-- @resend safe
+-- @readonly
+-- @include primitives/each
+-- @include primitives/count
+-- @include primitives/clock
+-- @include primitives/windows
+-- @include primitives/log
+-- @include primitives/limits
+
+return peek_each({ sliding = WINDOWS, log = LOG })

@@ -1,0 +1,68 @@
+import { invalid, options as optionsOf, show, text } from '../../input/index.js'
+
+/** How numbers are written where no country is said. */
+export interface PhoneOptions {
+  /** The calling code of the country that a number without one belongs to: `49`. Default none: such a number is refused. */
+  readonly country?: string
+  /** What a number within the country begins with, and loses when the country stands before it. Default `0`; `1` for country 1; empty: nothing. */
+  readonly trunkPrefix?: string
+  /** What is dialled in place of the `+`. Default `00`; `011` for country 1. */
+  readonly internationalPrefix?: string
+}
+
+const PHONE_MAX = 64
+/** The most digits that E.164 has, and the fewest that there are with a country's code. */
+const DIGITS_MAX = 15
+const DIGITS_MIN = 7
+/** What stands between digits: brackets, dots, slashes and any dash. */
+const BETWEEN = /[().\p{Pd}/]/gu
+/** Blanks of any kind, and the marks without a shape that come along when numbers are copied. */
+const UNSEEN = /[\s\p{Cf}]/gu
+
+/** Brings numbers into one form, so that all spellings of one are one: `+49 (0)171 234-5678`, `0049171…` and, in country 49, `0171 2345678`. */
+export class Phones {
+  readonly #country: string | null
+  readonly #trunk: string
+  readonly #abroad: string
+
+  constructor(options: PhoneOptions = {}) {
+    const { country, trunkPrefix, internationalPrefix } = optionsOf('options', options)
+    this.#country =
+      country === undefined ? null : code('country', country, /^[1-9]\d{0,2}$/, '1 to 3 digits, no 0 first')
+    const isNorthAmerica = country === '1'
+    this.#trunk = code('trunkPrefix', trunkPrefix ?? (isNorthAmerica ? '1' : '0'), /^\d{0,3}$/, '0 to 3 digits')
+    const abroad = internationalPrefix ?? (isNorthAmerica ? '011' : '00')
+    this.#abroad = code('internationalPrefix', abroad, /^\d{1,5}$/, '1 to 5 digits')
+  }
+
+  /** `+` and digits, the country's code first. What can't be a number is `invalid_argument`, which does not show it. */
+  normalise(phone: string): string {
+    // Not shown as other numbers are: this one is somebody's.
+    if (typeof phone !== 'string') throw invalid('phone', 'a string', `a ${typeof phone}`)
+    const written = text('phone', phone, PHONE_MAX).normalize('NFKC').replace(UNSEEN, '')
+    // Where the country is said, a 0 in brackets is the one that is dialled only within it.
+    const isAbroad = this.#saysCountry(written.replace(BETWEEN, ''))
+    const plain = (isAbroad ? written.replace('(0)', '') : written).replace(BETWEEN, '')
+    if (!/^\+?\d+$/.test(plain)) throw invalid('phone', 'a phone number', `${show(phone)} that is none`)
+    const digits = this.#withCountry(plain)
+    if (!/^[1-9]/.test(digits) || digits.length < DIGITS_MIN || digits.length > DIGITS_MAX) {
+      const expected = `${DIGITS_MIN} to ${DIGITS_MAX} digits with the country's code`
+      throw invalid('phone', expected, `${digits.length}${digits.startsWith('0') ? ' with a 0 first' : ''}`)
+    }
+    return `+${digits}`
+  }
+
+  #saysCountry = (plain: string): boolean => plain.startsWith('+') || plain.startsWith(this.#abroad)
+
+  #withCountry(plain: string): string {
+    if (plain.startsWith('+')) return plain.slice(1)
+    if (plain.startsWith(this.#abroad)) return plain.slice(this.#abroad.length)
+    if (this.#country === null) throw invalid('phone', "a number with + and its country's code", 'one without')
+    return this.#country + (plain.startsWith(this.#trunk) ? plain.slice(this.#trunk.length) : plain)
+  }
+}
+
+function code(name: string, value: unknown, form: RegExp, expected: string): string {
+  if (typeof value !== 'string' || !form.test(value)) throw invalid(name, expected, show(value))
+  return value
+}
