@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Filed, Journal } from '../../packages/holdfast/src/journal/index.js'
-import { command, decide, genesisHash, type WalletState } from '../../packages/holdfast/src/machine/index.js'
+import { command, decide, genesisHash, markRef, type WalletState } from '../../packages/holdfast/src/machine/index.js'
 import { FUNDS, HOLD_AMOUNT, HOLD_TTL_MS, SETTLE_TOTAL } from '../harness/contender.js'
 
 interface Wallet {
@@ -21,7 +21,7 @@ export class Wallets {
   static async open(journal: Journal, count: number): Promise<Wallets> {
     const wallets: Wallet[] = []
     for (let n = 0; n < count; n += 1) {
-      const ref = randomUUID().replaceAll('-', '')
+      const ref = markRef(randomUUID().replaceAll('-', ''), false)
       const head = genesisHash(ref, 'usd')
       await journal.open({
         ref,

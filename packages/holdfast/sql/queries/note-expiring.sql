@@ -1,4 +1,4 @@
--- Open holds that run out within $1 ms and were not told of yet, those of sessions left out: a session's time is moved on by every tick.
+-- Open holds of wallets that run out within $1 ms and were not told of yet, those of sessions left out: a session's time is moved on by every tick.
 -- Holds whose whole life is shorter than that are left out too. Each is told once: by the primary key, whoever looks at the same time.
 -- Looks at $2 wallets at most, and returns at how many it did.
 --
@@ -9,7 +9,7 @@ WITH bounds AS MATERIALIZED (
 ), due AS MATERIALIZED (
   SELECT w.ref, w.since, w.seq
   FROM wallets w LEFT JOIN feed_expiring_wallets x ON x.wallet = w.ref
-  WHERE w.due > 0 AND w.due <= (SELECT near FROM bounds)
+  WHERE w.due > 0 AND w.due <= (SELECT near FROM bounds) AND NOT is_sale(w.ref)
     AND (x.wallet IS NULL OR x.seq <> w.seq OR (x.next_at > 0 AND x.next_at <= (SELECT near FROM bounds)))
   ORDER BY w.due LIMIT $2
 ), holds AS MATERIALIZED (

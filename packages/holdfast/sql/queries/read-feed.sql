@@ -1,5 +1,6 @@
 -- Rows of the feed after a position and up to another, of some tenants, with all that they are about: at most $4 rows, and no further one
 -- once $5 entries are read. $6: only what is about this wallet, of the first of the tenants; the rows themselves come in any case.
+-- What happens in sales is no event of a wallet.
 WITH seen AS (
   SELECT f.*, sum(f.size) OVER (ORDER BY f.position) - f.size AS before
   FROM (SELECT * FROM feed WHERE tenant = ANY ($1::text[]) AND position > $2 AND position <= $3 ORDER BY position LIMIT $4) AS f
@@ -8,7 +9,8 @@ WITH seen AS (
 ), chosen AS (
   SELECT p.position, i.* FROM page p
   CROSS JOIN unnest(p.wallets, p.firsts, p.lasts, p.notices) WITH ORDINALITY AS i(wallet, first, last, notice, n)
-  WHERE $6::text IS NULL OR i.wallet = (SELECT w.ref FROM wallets w WHERE w.tenant = ($1::text[])[1] AND w.id COLLATE "C" = $6)
+  WHERE NOT is_sale(i.wallet) AND ($6::text IS NULL OR i.wallet = (
+    SELECT w.ref FROM wallets w WHERE w.tenant = ($1::text[])[1] AND w.id COLLATE "C" = $6 AND NOT is_sale(w.ref)))
 )
 SELECT p.position AS feed_position, p.mark, p.tenant, p.size, p.at AS fed_at, c.n, c.first, c.notice, w.id AS wallet_id, e.*,
        encode(e.hash, 'hex') AS hash_hex,

@@ -390,7 +390,7 @@ WHERE w.ref = ANY ($1::uuid[])`,
 FROM idempotency_keys
 WHERE owner = $1 AND tenant = $2 AND operation = $3 AND key = $4 AND expires_at > clock_ms()`,
   nextLockToken: `SELECT nextval('lock_tokens') AS token`,
-  noteExpiring: `-- Open holds that run out within $1 ms and were not told of yet, those of sessions left out: a session's time is moved on by every tick.
+  noteExpiring: `-- Open holds of wallets that run out within $1 ms and were not told of yet, those of sessions left out: a session's time is moved on by every tick.
 -- Holds whose whole life is shorter than that are left out too. Each is told once: by the primary key, whoever looks at the same time.
 -- Looks at $2 wallets at most, and returns at how many it did.
 --
@@ -401,7 +401,7 @@ WITH bounds AS MATERIALIZED (
 ), due AS MATERIALIZED (
   SELECT w.ref, w.since, w.seq
   FROM wallets w LEFT JOIN feed_expiring_wallets x ON x.wallet = w.ref
-  WHERE w.due > 0 AND w.due <= (SELECT near FROM bounds)
+  WHERE w.due > 0 AND w.due <= (SELECT near FROM bounds) AND NOT is_sale(w.ref)
     AND (x.wallet IS NULL OR x.seq <> w.seq OR (x.next_at > 0 AND x.next_at <= (SELECT near FROM bounds)))
   ORDER BY w.due LIMIT $2
 ), holds AS MATERIALIZED (
@@ -547,6 +547,7 @@ FROM entries e
 WHERE e.wallet = $1 AND e.seq >= $2 ORDER BY e.seq LIMIT $3`,
   readFeed: `-- Rows of the feed after a position and up to another, of some tenants, with all that they are about: at most $4 rows, and no further one
 -- once $5 entries are read. $6: only what is about this wallet, of the first of the tenants; the rows themselves come in any case.
+-- What happens in sales is no event of a wallet.
 WITH seen AS (
   SELECT f.*, sum(f.size) OVER (ORDER BY f.position) - f.size AS before
   FROM (SELECT * FROM feed WHERE tenant = ANY ($1::text[]) AND position > $2 AND position <= $3 ORDER BY position LIMIT $4) AS f
@@ -555,7 +556,8 @@ WITH seen AS (
 ), chosen AS (
   SELECT p.position, i.* FROM page p
   CROSS JOIN unnest(p.wallets, p.firsts, p.lasts, p.notices) WITH ORDINALITY AS i(wallet, first, last, notice, n)
-  WHERE $6::text IS NULL OR i.wallet = (SELECT w.ref FROM wallets w WHERE w.tenant = ($1::text[])[1] AND w.id COLLATE "C" = $6)
+  WHERE NOT is_sale(i.wallet) AND ($6::text IS NULL OR i.wallet = (
+    SELECT w.ref FROM wallets w WHERE w.tenant = ($1::text[])[1] AND w.id COLLATE "C" = $6 AND NOT is_sale(w.ref)))
 )
 SELECT p.position AS feed_position, p.mark, p.tenant, p.size, p.at AS fed_at, c.n, c.first, c.notice, w.id AS wallet_id, e.*,
        encode(e.hash, 'hex') AS hash_hex,

@@ -216,6 +216,9 @@ export class Sequencer {
 
   async install(asker: string, installation: Installation): Promise<InstallReply> {
     const { place, state, memory, deadline, life, clock, committedKeys } = installation
+    // A sale without its stock would be one of which nothing is sold yet.
+    if (place.isSale !== (state.stock !== null))
+      throw new RangeError('A sale is installed with its stock, a wallet has none')
     const args: (string | number)[] = [
       place.agendaName,
       asker,

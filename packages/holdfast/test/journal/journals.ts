@@ -65,7 +65,7 @@ let refs = 0
 
 export function newRef(): string {
   refs += 1
-  return `${process.pid.toString(16)}${refs.toString(16).padStart(8, '0')}`.padStart(32, 'a')
+  return `${process.pid.toString(16)}${(2 * refs).toString(16).padStart(8, '0')}`.padStart(32, 'a')
 }
 
 /** Decides entries for one wallet, as a process would that has loaded it. */

@@ -150,6 +150,23 @@ describe('a sale', () => {
     expect(await hf.wallets()).toEqual([])
   })
 
+  it('is audited, and filled into Redis, as wallets are', async () => {
+    const sale = hf.sale('audited')
+    await sale.open({ ...OPEN, items: unique(5) })
+    const { code } = await sale.checkout({ user: 'ann', items: [{ id: 'item-0' }], key: key() })
+    await sale.purchase(code)
+    await sale.checkout({ user: 'bob', items: [{ id: 'item-1' }], key: key() })
+    expect((await hf.audit()).findings).toEqual([])
+    await redis.flushdb()
+    await hf.rebuild({ all: true })
+    for (const item of ['item-0', 'item-1']) {
+      await expect(sale.checkout({ user: 'eve', items: [{ id: item }], key: key() })).rejects.toMatchObject({
+        code: 'sold_out',
+      })
+    }
+    expect((await hf.audit()).findings).toEqual([])
+  })
+
   it('refuses codes of other sales and of other tenants', async () => {
     await hf.sale('mine').open({ ...OPEN, items: unique(1) })
     await hf.sale('yours').open({ ...OPEN, items: unique(1) })
