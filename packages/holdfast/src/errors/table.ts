@@ -227,7 +227,7 @@ export const ERRORS = {
   lock_lost: {
     status: 423,
     retryable: true,
-    meaning: 'The lock of the wallet was lost while work was being done under it.',
+    meaning: 'The lock of the wallet, or the lease, was lost while work was being done under it.',
     action: 'Stop the work: somebody else may have the lock by now. Repeat it as a whole, with the same keys.',
   },
   rate_limited: {

@@ -82,6 +82,8 @@ export {
 } from './packed/packed-counters.js'
 export type { OlderLayout, PermissionsLayout } from './permissions/layout.js'
 export { Permissions, type PermissionsChange, type PermissionsOptions } from './permissions/permissions.js'
+export { type Acquired, type HeldLease, Leases, type Used } from './lease/leases.js'
+export type { AcquireOptions, LeaseRetry, LeasesOptions, LeaseTerms, TokenSource } from './lease/options.js'
 export { Primitives, type PrimitivesOptions } from './primitives.js'
 export { type KeySample, KeySampler, type KeySamplerOptions } from './sampler.js'
 export { FastSequence, type FastSequenceOptions, type NumberRange } from './sequence/fast-sequence.js'
