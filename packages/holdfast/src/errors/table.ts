@@ -275,6 +275,13 @@ export const ERRORS = {
       'Redis or Postgres is away, or a queue is full. The outcome may be unknown: the same key is safe to try again.',
     action: 'Try again with the same key, later each time.',
   },
+  load_failed: {
+    status: 503,
+    retryable: true,
+    meaning:
+      'A value is not there, and whoever was to load it failed a moment ago. Nobody tries until `retryAfterMs` is over.',
+    action: 'Try again after `retryAfterMs`. The log of the process that tried has its own error.',
+  },
   reconcile_required: {
     status: 503,
     retryable: true,

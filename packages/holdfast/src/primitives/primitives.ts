@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events'
+import { HoldfastError } from '../errors/index.js'
 import { flag, given, invalid, options as optionsOf, show } from '../input/index.js'
 import {
   checkMigrated,
@@ -69,7 +70,7 @@ export class Primitives {
     setMaxListeners(0, closing.signal)
     // Who brought a connection closes it.
     const close = async (): Promise<void> => {
-      closing.abort()
+      closing.abort(new HoldfastError('unavailable', 'The connections are being closed'))
       runner?.close()
       await Promise.all([redis !== options.redis && redis?.close(), postgres !== options.postgres && postgres?.close()])
     }

@@ -2365,6 +2365,232 @@ end)
 `,
 }
 
+export const flightClaim: Script = {
+  name: 'flight_claim',
+  sha1: 'bde2c63d28e3efbea01350b024aea57058cec717',
+  keys: { min: 2, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local function take(key, owner, ttl_ms)
+if redis.call('SET', key, owner, 'NX', 'PX', ttl_ms) then
+return 0
+end
+if redis.call('GET', key) == owner then
+redis.call('PEXPIRE', key, ttl_ms)
+return 0
+end
+local left_ms = redis.call('PTTL', key)
+if left_ms == -1 then
+damaged()
+end
+return math.max(1, left_ms)
+end
+return each(2, 3, function(k, a)
+if redis.call('PTTL', KEYS[k + 1]) > tonumber(ARGV[a + 3]) then
+return -1
+end
+return take(KEYS[k + 2], ARGV[a + 1], ARGV[a + 2])
+end)
+`,
+}
+
+export const flightDrop: Script = {
+  name: 'flight_drop',
+  sha1: 'f8bf19619794ebb2482170de6b48d95eaa3359a3',
+  keys: { min: 2, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+return each(2, 0, function(k)
+redis.call('DEL', KEYS[k + 2])
+return redis.call('UNLINK', KEYS[k + 1])
+end)
+`,
+}
+
+export const flightFail: Script = {
+  name: 'flight_fail',
+  sha1: '1347586636bc2db792dafee1339b58753f706b49',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+return each(1, 2, function(k, a)
+if redis.call('GET', KEYS[k + 1]) ~= ARGV[a + 1] then
+return 0
+end
+redis.call('SET', KEYS[k + 1], '!', 'PX', ARGV[a + 2])
+return 1
+end)
+`,
+}
+
+export const flightGet: Script = {
+  name: 'flight_get',
+  sha1: '64cba87d2ee587ebe63a9077712296a64990f451',
+  keys: { min: 2, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local function take(key, owner, ttl_ms)
+if redis.call('SET', key, owner, 'NX', 'PX', ttl_ms) then
+return 0
+end
+if redis.call('GET', key) == owner then
+redis.call('PEXPIRE', key, ttl_ms)
+return 0
+end
+local left_ms = redis.call('PTTL', key)
+if left_ms == -1 then
+damaged()
+end
+return math.max(1, left_ms)
+end
+return each(2, 3, function(k, a)
+local value, begin = redis.call('GET', KEYS[k + 1]), ARGV[a + 1]
+if value then
+local left_ms = redis.call('PTTL', KEYS[k + 1])
+if string.sub(value, 1, 2) ~= '1 ' or left_ms == -1 then
+damaged()
+end
+if string.sub(value, 1, #begin) == begin then
+return { left_ms, value }
+end
+end
+local busy_ms = take(KEYS[k + 2], ARGV[a + 2], ARGV[a + 3])
+if busy_ms == 0 then
+return 'taken'
+end
+return { redis.call('GET', KEYS[k + 2]) == '!' and 'failed' or 'busy', busy_ms }
+end)
+`,
+}
+
+export const flightPut: Script = {
+  name: 'flight_put',
+  sha1: '0cbd71c3356b1231fce5b52b0cd271768461669b',
+  keys: { min: 2, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+return each(2, 3, function(k, a)
+redis.call('STRLEN', KEYS[k + 1])
+if redis.call('GET', KEYS[k + 2]) ~= ARGV[a + 1] then
+return 0
+end
+redis.call('SET', KEYS[k + 1], ARGV[a + 2], 'PX', ARGV[a + 3])
+redis.call('DEL', KEYS[k + 2])
+return 1
+end)
+`,
+}
+
 export const idempotencyClaim: Script = {
   name: 'idempotency_claim',
   sha1: '8ca885b9b363d9633bdf4e658fe133f75487e228',
@@ -11766,4 +11992,4 @@ return witnesses
 `,
 }
 
-export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, bucketConsume, bucketPeek, bucketRefund, cellDrop, cellGet, cellSet, cellSwap, cellTransition, cellUnlink, exposureExpose, exposureFind, idempotencyClaim, idempotencyEnd, idempotencyHide, idempotencyPeek, idempotencyRenew, idempotencyShow, keyTtl, leaseRaise, leaseTake, limitsConsume, limitsPeek, limitsRefund, limitsReset, lockRelease, lockRenew, lockTake, markerClaim, markerExtend, markerPeek, markerRelease, otpAttempt, otpPeek, packedGet, packedIncrement, packedReset, packedSet, permissionsChange, permissionsForget, permissionsRead, sequenceNext, sequenceRaise, shardedAdd, shardedRead, shardedReset, shardedTake, slidingConsume, slidingPeek, slidingRefund, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, tokenConsume, tokenIssue, tokenPeek, tokenRevoke, tokenRevokeAll, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>
+export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, bucketConsume, bucketPeek, bucketRefund, cellDrop, cellGet, cellSet, cellSwap, cellTransition, cellUnlink, exposureExpose, exposureFind, flightClaim, flightDrop, flightFail, flightGet, flightPut, idempotencyClaim, idempotencyEnd, idempotencyHide, idempotencyPeek, idempotencyRenew, idempotencyShow, keyTtl, leaseRaise, leaseTake, limitsConsume, limitsPeek, limitsRefund, limitsReset, lockRelease, lockRenew, lockTake, markerClaim, markerExtend, markerPeek, markerRelease, otpAttempt, otpPeek, packedGet, packedIncrement, packedReset, packedSet, permissionsChange, permissionsForget, permissionsRead, sequenceNext, sequenceRaise, shardedAdd, shardedRead, shardedReset, shardedTake, slidingConsume, slidingPeek, slidingRefund, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, tokenConsume, tokenIssue, tokenPeek, tokenRevoke, tokenRevokeAll, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>

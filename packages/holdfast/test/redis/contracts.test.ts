@@ -16,6 +16,7 @@ import { usePacked, usePermissions } from './support/layout-calls.js'
 import { useLimits } from './support/limits-calls.js'
 import { useMarkers } from './support/marker-calls.js'
 import { useOtp } from './support/otp-calls.js'
+import { useFlights } from './support/flight-calls.js'
 import { useLeases } from './support/lease-calls.js'
 import { script } from './support/scripts.js'
 import { useSequences } from './support/sequence-calls.js'
@@ -95,6 +96,7 @@ describe('every shipped script', () => {
     await useLimits(runner)
     await useOtp(runner)
     await useLeases(runner)
+    await useFlights(runner)
     expect(await runner.denied()).toEqual([])
     const reached = new Set(await runner.reached())
     expect(shipped.flatMap(sitesOf).filter((site) => !reached.has(site))).toEqual([])
