@@ -1,6 +1,8 @@
+import fc from 'fast-check'
 import { HoldfastError } from 'holdfast'
 import { type HeldLease, Leases, Primitives } from 'holdfast/primitives'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { KeySpace } from '../../src/primitives/keys.js'
 import { leaseTake, lockRelease } from '../../src/redis/scripts.generated.js'
 import { whileAway } from './support/away.js'
 import { type On, onSingle, SECRET, TOPOLOGIES } from './support/topologies.js'
@@ -17,6 +19,10 @@ async function held(leases: Leases, scope: string, options = {}): Promise<HeldLe
   if (acquired.outcome === 'busy') throw new Error('It was to be free')
   return acquired.lease
 }
+
+/** The key of a lock, as the library makes it. */
+const lockOf = ({ primitives }: On, operation: string, scope: string): string =>
+  new KeySpace(primitives.context, 'lease', operation).scope(scope).base
 
 describe.each(TOPOLOGIES)('leases on %s', (_, open) => {
   let on: On
@@ -246,6 +252,45 @@ describe.each(TOPOLOGIES)('leases on %s', (_, open) => {
     expect(await lease.release()).toBe('released')
     await expect(leases.acquire('a', { signal: AbortSignal.abort() })).rejects.toMatchObject({ code: 'aborted' })
     await expect.poll(async () => (await leases.acquire('a')).outcome).toBe('acquired')
+  })
+
+  it('model: any sequence of calls does what a map of holders does', async () => {
+    const call = fc.record({
+      what: fc.constantFrom('acquire', 'acquire', 'release', 'renew', 'forget'),
+      scope: fc.constantFrom('a', 'b'),
+      at: fc.nat(),
+    })
+    await fc.assert(
+      fc.asyncProperty(fc.array(call, { maxLength: 25 }), async (calls) => {
+        const operation = on.operation()
+        const leases = new Leases(on.primitives, operation, { ttlMs: 60_000, autoRenew: false })
+        const holders = new Map<string, HeldLease>()
+        const taken: Record<string, HeldLease[]> = { a: [], b: [] }
+        for (const { what, scope, at } of calls) {
+          const ours = taken[scope] as HeldLease[]
+          const lease = ours[at % Math.max(1, ours.length)]
+          if (what === 'acquire') {
+            const acquired = await leases.acquire(scope)
+            expect(acquired.outcome).toBe(holders.has(scope) ? 'busy' : 'acquired')
+            if (acquired.outcome === 'busy') continue
+            for (const { token } of ours) expect(acquired.lease.token).toBeGreaterThan(token)
+            ours.push(acquired.lease)
+            holders.set(scope, acquired.lease)
+          } else if (what === 'forget') {
+            await on.redis.del(lockOf(on, operation, scope))
+            holders.delete(scope)
+          } else if (lease && what === 'renew') {
+            expect(await lease.renew()).toBe(holders.get(scope) === lease ? 'renewed' : 'lost')
+          } else if (lease) {
+            expect(await lease.release()).toBe(holders.get(scope) === lease ? 'released' : 'lost')
+            if (holders.get(scope) === lease) holders.delete(scope)
+            ours.splice(ours.indexOf(lease), 1)
+          }
+        }
+        for (const lease of holders.values()) await lease.release()
+      }),
+      { numRuns: 20 },
+    )
   })
 
   it('works under a lease: the result of the work, its error, or busy', async () => {
