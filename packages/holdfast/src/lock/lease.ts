@@ -1,5 +1,5 @@
 import { HoldfastError } from '../errors/index.js'
-import type { HeldStore, HeldTerms } from './terms.js'
+import type { HeldStore, HeldTerms, Loss } from './terms.js'
 
 /** Renewed so often within its time; a renewal that failed is tried again sooner than the next one is due. */
 const RENEWALS = 3
@@ -9,6 +9,13 @@ const RETRIES = 12
  * have it, also when the two clocks do not run alike.
  */
 const MARGIN = 0.05
+
+const WHY: Readonly<Record<Loss, string>> = {
+  late: 'It was not renewed in time',
+  taken: 'Redis gave it to somebody else, or forgot it',
+  end: 'It was held for as long as it may be',
+  closed: 'Holdfast is being closed',
+}
 
 /** When a lease is over at the latest that was asked for at `askedAt`. */
 export function safeUntil(askedAt: number, ttlMs: number): number {
@@ -88,7 +95,7 @@ export class Lease {
     const held = await this.#store.renew(this.#owner, ttlMs)
     if (this.#ended) return 'lost'
     if (!held) {
-      this.lose('Redis gave it to somebody else, or forgot it')
+      this.lose('taken')
       return 'lost'
     }
     this.#atEnd ||= ttlMs < this.#terms.ttlMs
@@ -97,11 +104,11 @@ export class Lease {
     return 'renewed'
   }
 
-  lose(why: string): void {
+  lose(loss: Loss): void {
     if (this.#ended) return
     this.#end('lost')
-    this.#terms.lost(why, this.#store)
-    this.#abort(new HoldfastError('lock_lost', `${this.#terms.name} was lost. ${why}.`))
+    this.#terms.lost(loss, this.#store)
+    this.#abort(new HoldfastError('lock_lost', `${this.#terms.name} was lost. ${WHY[loss]}.`))
   }
 
   /** Given back if it is still ours; if it was lost there is nothing to give back. */
@@ -144,7 +151,7 @@ export class Lease {
   }
 
   #loseLate(): 'lost' {
-    this.lose(this.#atEnd ? 'It was held for as long as it may be' : 'It was not renewed in time')
+    this.lose(this.#atEnd ? 'end' : 'late')
     return 'lost'
   }
 

@@ -40,7 +40,7 @@ export class Locks {
   }
 
   close(): void {
-    this.#taker.close('Holdfast is being closed')
+    this.#taker.close()
   }
 
   #storeOf(key: string): LockStore {

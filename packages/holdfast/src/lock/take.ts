@@ -22,7 +22,7 @@ export class Taker {
   readonly #telemetry: Telemetry
   readonly #kind: LockKind
   readonly #leases = new Set<Lease>()
-  #closed: string | undefined
+  #isClosed = false
 
   constructor(telemetry: Telemetry, kind: LockKind) {
     this.#telemetry = telemetry
@@ -55,9 +55,9 @@ export class Taker {
   }
 
   /** Without connections nothing can be renewed: work under a lock is told so. Others can have it when its time is over. */
-  close(why: string): void {
-    this.#closed = why
-    for (const lease of this.#leases) lease.lose(why)
+  close(): void {
+    this.#isClosed = true
+    for (const lease of this.#leases) lease.lose('closed')
   }
 
   async #persist(
@@ -84,7 +84,7 @@ export class Taker {
     stop: AbortSignal | undefined,
     given: AbortSignal | undefined,
   ): Promise<Lease | Busy> {
-    if (this.#closed !== undefined) throw new HoldfastError('unavailable', this.#closed)
+    if (this.#isClosed) throw new HoldfastError('unavailable', 'Holdfast is being closed')
     throwIfStopped(stop)
     const { ttlMs, drawToken } = terms
     let askedAt = performance.now()

@@ -27,6 +27,9 @@ export interface Retry extends Backoff {
   readonly maxWaitMs: number
 }
 
+/** How a lock was lost: our clock says so, Redis says so, it was held for as long as it may be, or there are no connections any more. */
+export type Loss = 'late' | 'taken' | 'end' | 'closed'
+
 /** What a lock is held under. */
 export interface HeldTerms {
   /** As a loss is told: `The lock of the wallet`. */
@@ -35,7 +38,7 @@ export interface HeldTerms {
   readonly autoRenew: boolean
   readonly heldMaxMs: number
   /** Told when it is lost before it was given back. */
-  readonly lost: (why: string, store: HeldStore) => void
+  readonly lost: (loss: Loss, store: HeldStore) => void
 }
 
 /** What a lock is taken under. */

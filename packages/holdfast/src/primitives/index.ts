@@ -58,8 +58,9 @@ export type {
   RunCall,
 } from './idempotency/contract.js'
 export { Idempotency } from './idempotency/idempotency.js'
+export type { Load } from './flight/load.js'
 export type { FlightTimes, SingleFlightOptions } from './flight/options.js'
-export { type Flown, type Load, SingleFlight } from './flight/single-flight.js'
+export { type Flown, SingleFlight } from './flight/single-flight.js'
 export type { KeyFacts } from './keys.js'
 export type { Lifetime } from './lifetime.js'
 export type { LimitAnswer, LimitState } from './limits/limit-calls.js'

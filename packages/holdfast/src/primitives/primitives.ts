@@ -70,7 +70,7 @@ export class Primitives {
     setMaxListeners(0, closing.signal)
     // Who brought a connection closes it.
     const close = async (): Promise<void> => {
-      closing.abort(new HoldfastError('unavailable', 'The connections are being closed'))
+      closing.abort(new HoldfastError('unavailable', 'Holdfast is being closed'))
       runner?.close()
       await Promise.all([redis !== options.redis && redis?.close(), postgres !== options.postgres && postgres?.close()])
     }

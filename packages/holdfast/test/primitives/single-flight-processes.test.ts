@@ -38,6 +38,34 @@ describe('the process that loads', () => {
 })
 
 describe('Redis', () => {
+  it('that goes while a value is loaded: the load goes on, and no other begins', async () => {
+    const server = await startRedis({ source: 'installed' })
+    const redisOptions = { commandTimeoutMs: 300, connectTimeoutMs: 200 }
+    const lost: string[] = []
+    const telemetry = { count: (_: string, labels: Record<string, string> = {}) => void lost.push(`${labels.result}`) }
+    const primitives = await Primitives.connect({ redis: server.url, secret: SECRET, redisOptions, telemetry })
+    const flight = new SingleFlight(primitives, 'price', { markerMs: 500, loadMaxMs: 600_000 })
+    let letGo = () => {}
+    let loads = 0
+    const call = flight.get('a', async () => {
+      loads += 1
+      await new Promise<void>((resolve) => {
+        letGo = resolve
+      })
+      return loads
+    })
+    await vi.waitFor(() => expect(loads).toBe(1), SOON)
+    await server.stop()
+    await vi.waitFor(() => expect(lost).toContain('lost'), SOON)
+    const calls = Array.from({ length: 20 }, () => flight.get('a', () => 'another'))
+    await vi.waitFor(() => expect(lost.filter((result) => result === 'unavailable').length).toBeGreaterThan(0), SOON)
+    letGo()
+    expect(await call).toMatchObject({ value: 1, source: 'loaded' })
+    expect(new Set((await Promise.all(calls)).map(({ value }) => value))).toEqual(new Set([1]))
+    expect(loads).toBe(1)
+    await primitives.close()
+  }, 60_000)
+
   it('that goes: the last value is given and loaded anew by this process alone; that comes back: all share again', async () => {
     const server = await startRedis({ source: 'installed' })
     const redisOptions = { commandTimeoutMs: 300, connectTimeoutMs: 200 }

@@ -168,6 +168,7 @@ describe.each(TOPOLOGIES)('single flight on %s', (_, open) => {
       () => on.redis.del(key).then(() => on.redis.lpush(key, 'x')),
       () => on.redis.set(key, '{"cents":1}', 'PX', 60_000),
       () => on.redis.set(key, '1 1 not a header', 'PX', 60_000),
+      () => on.redis.set(key, '1 1 60000 0 5 {"cents":', 'PX', 60_000),
       () => on.redis.set(key, '1 1 5 5 5 1'),
     ]) {
       await spoil()
@@ -176,7 +177,7 @@ describe.each(TOPOLOGIES)('single flight on %s', (_, open) => {
       expect(await on.redis.dump(key)).toBe(before)
     }
     expect(price.loads).toBe(1)
-    expect(on.counted('flight')).toEqual({ damaged: 4 })
+    expect(on.counted('flight')).toEqual({ damaged: 5 })
     await on.redis.del(key)
     await flight.get('a', price.load)
     const next = new SingleFlight(on.primitives, operation, { schemaVersion: 2 })
@@ -278,8 +279,14 @@ describe.each(TOPOLOGIES)('single flight on %s', (_, open) => {
     const both = await Promise.all([able.get('a', own.load), able.get('a', own.load)])
     expect(both.map(({ value }) => value)).toEqual(['mine', 'mine'])
     expect(own.loads).toBe(1)
+    // Also in the process that loads.
+    const beside = new SingleFlight(on.primitives, operation, { waitMs: 50 })
+    const first = beside.get('b', price.load)
+    await expect.poll(() => price.loads).toBe(2)
+    await expect(beside.get('b', price.load)).rejects.toMatchObject({ code: 'timeout' })
     price.letGo()
     expect((await slow).value).toBe(1)
+    expect((await first).value).toBe(2)
     // What was loaded without the marker is not kept.
     expect((await able.get('a', own.load)).value).toBe(1)
   })

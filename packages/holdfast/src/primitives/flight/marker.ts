@@ -1,4 +1,5 @@
-import { type HeldStore, type HeldTerms, Lease } from '../../lock/index.js'
+import { HoldfastError } from '../../errors/index.js'
+import { type HeldStore, type HeldTerms, Lease, type Loss } from '../../lock/index.js'
 
 export interface MarkerActions {
   renew(owner: string, ttlMs: number): Promise<boolean>
@@ -12,6 +13,7 @@ export interface MarkerActions {
  */
 export class Marker implements HeldStore {
   readonly #lease: Lease
+  readonly #over = new AbortController()
   readonly #actions: MarkerActions
   #end: (owner: string) => Promise<boolean>
 
@@ -21,9 +23,14 @@ export class Marker implements HeldStore {
     this.#lease = new Lease({ store: this, owner, token: 0, until }, terms, held, undefined)
   }
 
-  /** Fires when somebody else may load, or when it has taken too long. */
+  /** Fires when it is somebody else's to load, or nobody's any more. */
   get signal(): AbortSignal {
-    return this.#lease.signal
+    return this.#over.signal
+  }
+
+  /** Told when it is lost. One that could not be renewed is not reason enough to stop: while Redis is away nobody else can have it either. */
+  lost(loss: Loss): void {
+    if (loss !== 'late') this.#over.abort(new HoldfastError('lock_lost', 'The value is somebody else’s to load by now'))
   }
 
   /** False: what was loaded is outdated, and was not kept. */

@@ -3,17 +3,16 @@ import { HoldfastError } from '../../errors/index.js'
 import { invalid, show } from '../../input/index.js'
 import { type HeldTerms, type Lease, nextOwner, safeUntil } from '../../lock/index.js'
 import { backoffMs } from '../../redis/index.js'
+import { damaged } from '../calls.js'
 import { type Context, note, tell } from '../context.js'
 import { KeySpace, type Scope } from '../keys.js'
 import type { Primitives } from '../primitives.js'
 import { encode, type Loaded, toJson } from './envelope.js'
 import { Kept } from './kept.js'
+import { type Load, runLoad } from './load.js'
 import { Marker } from './marker.js'
 import { type CheckedOptions, checkOptions, checkTimes, type FlightTimes, type SingleFlightOptions } from './options.js'
 import { FlightStore, type Looked } from './store.js'
-
-/** Gives the value, from wherever it is slow to get. `signal` fires when it takes too long, or when the value is somebody else's to load by now. */
-export type Load<T> = (given: { readonly signal: AbortSignal }) => T | Promise<T>
 
 export interface Flown<T> {
   /** As JSON has it, also for the process that has loaded it. Each caller has a copy of its own. */
@@ -70,7 +69,10 @@ export class SingleFlight {
       autoRenew: true,
       // A load that takes too long is ended by its own clock, before the marker is.
       heldMaxMs: loadMaxMs + markerMs,
-      lost: () => tell(context, 'flight', 'lost'),
+      lost: (loss, marker) => {
+        tell(context, 'flight', 'lost')
+        ;(marker as Marker).lost(loss)
+      },
     }
     context.closing.addEventListener('abort', () => this.#close(), { once: true })
   }
@@ -84,8 +86,9 @@ export class SingleFlight {
     if (typeof load !== 'function') throw invalid('load', 'a function', show(load))
     const asked = { scope: this.#space.scope(scope), load, ...checkTimes(options, this.#options) }
     const { json, source, ageMs } = await this.#find(asked)
+    const value = this.#parse(asked, json) as T
     tell(this.#context, 'flight', source)
-    return { value: JSON.parse(json) as T, source, ageMs }
+    return { value, source, ageMs }
   }
 
   /** Forgets the value, everywhere. What is being loaded meanwhile is not kept. True: there was a value. */
@@ -109,7 +112,19 @@ export class SingleFlight {
     if (looked.type === 'value') return this.#found(asked, looked.loaded, looked.leftMs)
     // Who has the marker loads, also where this process does so already: that was declared invalid.
     if (looked.type === 'taken') return this.#fly(asked, this.#settle(asked, owner, looked, askedAt))
-    return this.#flights.get(asked.scope.hash) ?? this.#fly(asked, this.#settle(asked, owner, looked, askedAt))
+    const flight = this.#flights.get(asked.scope.hash)
+    return flight ? this.#join(flight) : this.#fly(asked, this.#settle(asked, owner, looked, askedAt))
+  }
+
+  /** Others may load for longer than a caller waits, also others of this process. Who would load itself then waits on: it is being done. */
+  async #join(flight: Promise<Found>): Promise<Found> {
+    const { waitMs, afterWait } = this.#options
+    if (afterWait === 'load') return flight
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(this.#late()), waitMs)
+    })
+    return Promise.race([flight, late]).finally(() => clearTimeout(timer))
   }
 
   /** Loads if that is ours to do, otherwise waits until somebody else has. */
@@ -118,14 +133,17 @@ export class SingleFlight {
     let looked: Looked | null = first
     let askedAt = firstAt
     let outdated = 0
+    let last: Loaded | undefined
     for (let poll = 1; ; poll += 1) {
-      if (looked === null) return this.#loadAlone(asked)
+      if (looked === null) return last ? this.#foundNow(asked, last) : this.#loadAlone(asked)
       if (looked.type === 'value') return this.#found(asked, looked.loaded, looked.leftMs)
       if (looked.type === 'failed') throw this.#failed(looked.ms)
       if (looked.type === 'taken') {
-        const loaded = await this.#load(asked, owner, askedAt)
-        if (loaded !== null) return loaded
+        const { loaded, isKept } = await this.#load(asked, owner, askedAt)
+        if (loaded && isKept) return this.#foundNow(asked, loaded)
+        last = loaded
         outdated += 1
+        tell(this.#context, 'flight', 'outdated')
         if (outdated > OUTDATED_MAX) return this.#tooLate(asked)
       } else if (performance.now() >= deadline) return this.#tooLate(asked)
       else await sleep(Math.min(backoffMs(poll, POLL), Math.max(1, deadline - performance.now())))
@@ -134,8 +152,8 @@ export class SingleFlight {
     }
   }
 
-  /** Under the marker. Null: the marker was lost, so that what was loaded may be outdated. */
-  async #load(asked: Asked, owner: string, askedAt: number): Promise<Found | null> {
+  /** Under the marker. Not kept: the marker was lost, so that what was loaded, if it was, may be outdated. */
+  async #load(asked: Asked, owner: string, askedAt: number): Promise<{ loaded?: Loaded; isKept: boolean }> {
     const { schemaVersion, failedMs, markerMs } = this.#options
     const actions = this.#store.actions(asked.scope, failedMs)
     const marker = new Marker(actions, owner, safeUntil(askedAt, markerMs), this.#terms, this.#held)
@@ -143,48 +161,25 @@ export class SingleFlight {
     try {
       loaded = await this.#run(asked, marker.signal)
     } catch (error) {
-      if (marker.signal.aborted) return null
+      if (marker.signal.aborted) return { isKept: false }
       await marker.fail().catch(() => {})
       this.#tellFailure(asked)
       throw error
     }
-    const keepMs = loaded.ttlMs + loaded.staleMs
-    const isKept = await marker.put(encode(schemaVersion, loaded), keepMs).catch((error) => {
+    try {
+      return { loaded, isKept: await marker.put(encode(schemaVersion, loaded), loaded.ttlMs + loaded.staleMs) }
+    } catch (error) {
       // Redis went away meanwhile: the value is there all the same.
-      if (HoldfastError.is(error, 'unavailable')) return true
+      if (HoldfastError.is(error, 'unavailable')) return { loaded, isKept: true }
       throw error
-    })
-    if (!isKept) {
-      tell(this.#context, 'flight', 'outdated')
-      return null
     }
-    return this.#foundNow(asked, loaded)
   }
 
-  /** One load, for no longer than it may take. */
   async #run({ load, ttlMs, staleMs }: Asked, lost: AbortSignal): Promise<Loaded> {
     const { loadMaxMs, bytesMax } = this.#options
-    const over = new AbortController()
-    let stop = (_: unknown) => {}
-    const stopped = new Promise<never>((_, reject) => {
-      stop = (reason) => {
-        over.abort(reason)
-        reject(reason)
-      }
-    })
-    const onLost = () => stop(lost.reason)
-    const timer = setTimeout(() => {
-      stop(new HoldfastError('timeout', `load: expected a value within ${loadMaxMs} ms, got none`))
-    }, loadMaxMs)
-    lost.addEventListener('abort', onLost, { once: true })
     const startedAt = performance.now()
-    try {
-      const value = await Promise.race([(async () => load({ signal: over.signal }))(), stopped])
-      return { json: toJson(value, bytesMax), ttlMs, staleMs, loadMs: performance.now() - startedAt }
-    } finally {
-      clearTimeout(timer)
-      lost.removeEventListener('abort', onLost)
-    }
+    const json = toJson(await runLoad(load, loadMaxMs, lost), bytesMax)
+    return { json, ttlMs, staleMs, loadMs: performance.now() - startedAt }
   }
 
   /** Null: Redis is away. */
@@ -248,7 +243,8 @@ export class SingleFlight {
     const known = this.#kept.get(hash)
     const now = performance.now()
     if (known?.json === undefined || now >= known.staleUntil) {
-      return this.#flights.get(hash) ?? this.#fly(asked, this.#loadAlone(asked))
+      const flight = this.#flights.get(hash)
+      return flight ? this.#join(flight) : this.#fly(asked, this.#loadAlone(asked))
     }
     if (now >= known.freshUntil && now >= known.failedUntil && !this.#flights.has(hash)) {
       this.#fly(asked, this.#loadAlone(asked)).catch(() => {})
@@ -277,10 +273,22 @@ export class SingleFlight {
   }
 
   #tooLate(asked: Asked): Promise<Found> {
-    const { waitMs, afterWait } = this.#options
-    if (afterWait === 'load') return this.#loadAlone(asked)
+    if (this.#options.afterWait === 'load') return this.#loadAlone(asked)
+    throw this.#late()
+  }
+
+  #late(): HoldfastError {
     tell(this.#context, 'flight', 'timeout')
-    throw new HoldfastError('timeout', `The value was not there within ${waitMs} ms`)
+    return new HoldfastError('timeout', `The value was not there within ${this.#options.waitMs} ms`)
+  }
+
+  #parse({ scope }: Asked, json: string): unknown {
+    try {
+      return JSON.parse(json)
+    } catch {
+      tell(this.#context, 'flight', 'damaged')
+      throw damaged(scope)
+    }
   }
 
   #failed(retryAfterMs: number): HoldfastError {
@@ -295,6 +303,6 @@ export class SingleFlight {
   }
 
   #close(): void {
-    for (const lease of this.#held) lease.lose('The connections are being closed')
+    for (const lease of this.#held) lease.lose('closed')
   }
 }

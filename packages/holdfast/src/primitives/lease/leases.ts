@@ -57,13 +57,13 @@ export class Leases {
       ...checkTerms(options, TERMS),
       name: 'The lease',
       drawToken: this.tokens === 'redis' ? null : tokensOf(withPostgres ?? context),
-      lost: (why, store) => {
+      lost: (loss, store) => {
         tell(context, 'lease', 'lost')
-        note(context, 'lease_lost', (store as Store).scope, { why })
+        note(context, 'lease_lost', (store as Store).scope, { loss })
       },
     }
     this.#taker = new Taker(context.telemetry, contexts.length > 1 ? 'quorum' : 'lease')
-    context.closing.addEventListener('abort', () => this.#taker.close('The connections are being closed'), {
+    context.closing.addEventListener('abort', () => this.#taker.close(), {
       once: true,
     })
   }
