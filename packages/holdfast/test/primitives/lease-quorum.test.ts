@@ -45,17 +45,19 @@ async function emptied(server: number): Promise<void> {
 
 const everywhere = () => Promise.all([keysOn(0), keysOn(1), keysOn(2)])
 const LONG = { ttlMs: 20_000 }
+/** Generous: the machine may be busy. */
+const SOON_MS = 20_000
 
 describe('a lease over three servers', () => {
   it('is on all of them, busy for others, and given back everywhere', async () => {
     const leases = new Leases(all, 'send', LONG)
     const lease = await held(leases)
-    await vi.waitFor(async () => expect((await everywhere()).map(({ length }) => length)).toEqual([1, 1, 1]))
+    await vi.waitFor(async () => expect((await everywhere()).map(({ length }) => length)).toEqual([1, 1, 1]), SOON_MS)
     const busy = await new Leases(others, 'send', LONG).acquire('a')
     expect(busy).toEqual({ outcome: 'busy', busyMs: expect.any(Number) })
     expect(await lease.renew()).toBe('renewed')
     expect(await lease.release()).toBe('released')
-    await vi.waitFor(async () => expect(await everywhere()).toEqual([[], [], []]))
+    await vi.waitFor(async () => expect(await everywhere()).toEqual([[], [], []]), SOON_MS)
     expect(await lease.release()).toBe('released')
   })
 
@@ -80,37 +82,37 @@ describe('a lease over three servers', () => {
       }
       await server.resume()
       // It has answered all that it was asked meanwhile.
-      await vi.waitFor(async () => expect(await everywhere()).toEqual([[], [], []]), 5_000)
+      await vi.waitFor(async () => expect(await everywhere()).toEqual([[], [], []]), SOON_MS)
     }
     expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b))
   }, 30_000)
 
   it('is not to be had with two servers down, and lost if they go down later', async () => {
-    const leases = new Leases(all, 'send', { ttlMs: 2_000 })
+    const leases = new Leases(all, 'send', { ttlMs: 6_000 })
     const lease = await held(leases)
     await Promise.all([servers[0]?.stop(), servers[1]?.stop()])
     await expect(lease.renew()).rejects.toMatchObject({ code: 'unavailable' })
     await expect(leases.acquire('b')).rejects.toMatchObject({ code: 'unavailable', retryable: true })
-    await vi.waitFor(() => expect(lease.signal.aborted).toBe(true), 5_000)
+    await vi.waitFor(() => expect(lease.signal.aborted).toBe(true), SOON_MS)
     expect(await lease.release()).toBe('lost')
-    await vi.waitFor(async () => expect(await keysOn(2)).toEqual([]), 5_000)
-  })
+    await vi.waitFor(async () => expect(await keysOn(2)).toEqual([]), SOON_MS)
+  }, 60_000)
 
   it('that one server has forgotten is mended there; that two have forgotten at once is lost', async () => {
     const leases = new Leases(all, 'send', LONG)
     const lease = await held(leases)
-    await vi.waitFor(async () => expect((await everywhere()).map(({ length }) => length)).toEqual([1, 1, 1]))
+    await vi.waitFor(async () => expect((await everywhere()).map(({ length }) => length)).toEqual([1, 1, 1]), SOON_MS)
     // Restarted without its data: until it is connected again it does not vote.
     await servers[0]?.kill()
     await servers[0]?.restart()
     await vi.waitFor(async () => {
       expect(await lease.renew()).toBe('renewed')
       expect(await keysOn(0)).toHaveLength(1)
-    }, 10_000)
+    }, SOON_MS)
     for (const server of [1, 2]) {
       await emptied(server)
       expect(await lease.renew()).toBe('renewed')
-      await vi.waitFor(async () => expect(await keysOn(server)).toHaveLength(1))
+      await vi.waitFor(async () => expect(await keysOn(server)).toHaveLength(1), SOON_MS)
     }
     await Promise.all([emptied(0), emptied(1)])
     expect(await lease.renew()).toBe('lost')

@@ -4,6 +4,9 @@ import { flightClaim, flightFail, flightGet, flightPut } from '../../src/redis/s
 import { whileAway } from './support/away.js'
 import { type On, onSingle, SECRET, TOPOLOGIES } from './support/topologies.js'
 
+/** Generous: the machine may be busy. */
+const SOON = { timeout: 20_000 }
+
 /** A loader that counts, and that can be held. */
 function loader<T>(give: (n: number) => T) {
   let open = () => {}
@@ -87,9 +90,9 @@ describe.each(TOPOLOGIES)('single flight on %s', (_, open) => {
     price.hold()
     const stale = await Promise.all(Array.from({ length: 100 }, (_, n) => flights[n % 4]?.get('a', price.load)))
     expect(new Set(stale.map((one) => `${one?.value} ${one?.source}`))).toEqual(new Set(['1 stale']))
-    await expect.poll(() => price.loads).toBe(2)
+    await expect.poll(() => price.loads, SOON).toBe(2)
     price.letGo()
-    await expect.poll(async () => (await flight.get('a', price.load)).value, { timeout: 10_000 }).toBe(2)
+    await expect.poll(async () => (await flight.get('a', price.load)).value, SOON).toBe(2)
     expect(price.loads).toBe(2)
     await on.redis.del(key)
     expect(await flight.get('a', price.load)).toMatchObject({ value: 3, source: 'loaded' })
@@ -102,7 +105,7 @@ describe.each(TOPOLOGIES)('single flight on %s', (_, open) => {
     const price = loader((n) => n)
     price.hold()
     const calls = Array.from({ length: 200 }, (_, n) => flights[n % 4]?.get('a', price.load))
-    await expect.poll(() => price.loads).toBe(1)
+    await expect.poll(() => price.loads, SOON).toBe(1)
     price.letGo()
     const values = await Promise.all(calls)
     expect(new Set(values.map((one) => one?.value))).toEqual(new Set([1]))
@@ -118,10 +121,10 @@ describe.each(TOPOLOGIES)('single flight on %s', (_, open) => {
     const price = loader((n) => n)
     price.hold()
     const before = flight.get('a', price.load)
-    await expect.poll(() => price.loads).toBe(1)
+    await expect.poll(() => price.loads, SOON).toBe(1)
     expect(await elsewhere.invalidate('a')).toBe(false)
     const after = elsewhere.get('a', price.load)
-    await expect.poll(() => price.loads).toBe(2)
+    await expect.poll(() => price.loads, SOON).toBe(2)
     price.letGo()
     expect((await after).value).toBe(2)
     // The first one found out, and looked again.
@@ -222,7 +225,7 @@ describe.each(TOPOLOGIES)('single flight on %s', (_, open) => {
     broken.hold()
     const shared = [flight.get('a', broken.load), flight.get('a', broken.load)]
     const waiting = elsewhere.get('a', broken.load)
-    await expect.poll(() => broken.loads).toBe(1)
+    await expect.poll(() => broken.loads, SOON).toBe(1)
     broken.letGo()
     const [first, second, third] = await Promise.allSettled([...shared, waiting])
     expect([first, second]).toEqual(
@@ -253,14 +256,11 @@ describe.each(TOPOLOGIES)('single flight on %s', (_, open) => {
     }
     const seen = new Set<string>()
     await expect
-      .poll(
-        async () => {
-          const { value } = await flight.get('a', load)
-          seen.add(value)
-          return value
-        },
-        { timeout: 20_000 },
-      )
+      .poll(async () => {
+        const { value } = await flight.get('a', load)
+        seen.add(value)
+        return value
+      }, SOON)
       .toBe('new')
     expect([...seen]).toEqual(['old', 'new'])
     expect(tries).toBe(3)
@@ -271,7 +271,7 @@ describe.each(TOPOLOGIES)('single flight on %s', (_, open) => {
     const price = loader((n) => n)
     price.hold()
     const slow = new SingleFlight(on.primitives, operation).get('a', price.load)
-    await expect.poll(() => price.loads).toBe(1)
+    await expect.poll(() => price.loads, SOON).toBe(1)
     const impatient = new SingleFlight(others[0] as Primitives, operation, { waitMs: 50 })
     await expect(impatient.get('a', price.load)).rejects.toMatchObject({ code: 'timeout' })
     const able = new SingleFlight(others[1] as Primitives, operation, { waitMs: 50, afterWait: 'load' })
@@ -282,7 +282,7 @@ describe.each(TOPOLOGIES)('single flight on %s', (_, open) => {
     // Also in the process that loads.
     const beside = new SingleFlight(on.primitives, operation, { waitMs: 50 })
     const first = beside.get('b', price.load)
-    await expect.poll(() => price.loads).toBe(2)
+    await expect.poll(() => price.loads, SOON).toBe(2)
     await expect(beside.get('b', price.load)).rejects.toMatchObject({ code: 'timeout' })
     price.letGo()
     expect((await slow).value).toBe(1)
@@ -298,7 +298,7 @@ describe.each(TOPOLOGIES)('single flight on %s', (_, open) => {
     price.hold()
     const eager = new SingleFlight(on.primitives, operation, { ...times, eagerness: 100 })
     const first = eager.get('a', price.load)
-    await expect.poll(() => price.loads).toBe(1)
+    await expect.poll(() => price.loads, SOON).toBe(1)
     // The longer a load takes the earlier the next one begins: this one takes some time.
     setTimeout(price.letGo, 300)
     await first
@@ -309,13 +309,10 @@ describe.each(TOPOLOGIES)('single flight on %s', (_, open) => {
     for (let n = 0; n < 20; n += 1) await patient.get('a', price.load)
     expect(price.loads).toBe(1)
     await expect
-      .poll(
-        async () => {
-          const { source, value } = await eager.get('a', price.load)
-          return `${source} ${value}`
-        },
-        { timeout: 10_000 },
-      )
+      .poll(async () => {
+        const { source, value } = await eager.get('a', price.load)
+        return `${source} ${value}`
+      }, SOON)
       .toBe('fresh 2')
     expect(price.loads).toBe(2)
   })
@@ -343,7 +340,7 @@ describe('single flight', () => {
       const price = loader((n) => n)
       price.hold()
       const calls = Array.from({ length: 100 }, () => flight.get('a', price.load))
-      await expect.poll(() => price.loads, { timeout: 10_000 }).toBe(1)
+      await expect.poll(() => price.loads, SOON).toBe(1)
       price.letGo()
       expect(new Set((await Promise.all(calls)).map(({ value }) => value))).toEqual(new Set([1]))
       expect(await flight.get('a', price.load)).toMatchObject({ value: 1, source: 'kept' })
@@ -365,7 +362,7 @@ describe('single flight', () => {
     const price = loader((n) => n)
     price.hold()
     const call = flight.get('a', price.load).catch((error) => error)
-    await expect.poll(() => price.loads).toBe(1)
+    await expect.poll(() => price.loads, SOON).toBe(1)
     await on.close()
     expect(price.signals[0]?.aborted).toBe(true)
     expect(await call).toMatchObject({ code: 'unavailable' })
