@@ -48,6 +48,9 @@ export {
 export type { Envelope, Upgrades } from './envelope/format.js'
 export type { Schema } from './envelope/schema.js'
 export { type Exposed, type ExposedTo, Exposure, type ExposureOptions } from './exposure/exposure.js'
+export type { Load } from './flight/load.js'
+export type { FlightTimes, SingleFlightOptions } from './flight/options.js'
+export { type Flown, SingleFlight } from './flight/single-flight.js'
 export type {
   IdempotencyCall,
   IdempotencyClaim,
@@ -58,10 +61,9 @@ export type {
   RunCall,
 } from './idempotency/contract.js'
 export { Idempotency } from './idempotency/idempotency.js'
-export type { Load } from './flight/load.js'
-export type { FlightTimes, SingleFlightOptions } from './flight/options.js'
-export { type Flown, SingleFlight } from './flight/single-flight.js'
 export type { KeyFacts } from './keys.js'
+export { type Acquired, type HeldLease, Leases, type Used } from './lease/leases.js'
+export type { AcquireOptions, LeaseRetry, LeasesOptions, LeaseTerms, TokenSource } from './lease/options.js'
 export type { Lifetime } from './lifetime.js'
 export type { LimitAnswer, LimitState } from './limits/limit-calls.js'
 export {
@@ -85,8 +87,6 @@ export {
 } from './packed/packed-counters.js'
 export type { OlderLayout, PermissionsLayout } from './permissions/layout.js'
 export { Permissions, type PermissionsChange, type PermissionsOptions } from './permissions/permissions.js'
-export { type Acquired, type HeldLease, Leases, type Used } from './lease/leases.js'
-export type { AcquireOptions, LeaseRetry, LeasesOptions, LeaseTerms, TokenSource } from './lease/options.js'
 export { Primitives, type PrimitivesOptions } from './primitives.js'
 export { type KeySample, KeySampler, type KeySamplerOptions } from './sampler.js'
 export { FastSequence, type FastSequenceOptions, type NumberRange } from './sequence/fast-sequence.js'

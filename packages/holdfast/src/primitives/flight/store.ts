@@ -29,7 +29,8 @@ export class FlightStore {
     this.#context = context
     this.#begin = beginOf(schemaVersion)
     this.#get = new Calls(context, 'flight', flightGet)
-    this.#put = new Calls(context, 'flight', flightPut)
+    // Values may be large, and few are put at a time.
+    this.#put = new Calls(context, 'flight', flightPut, 1)
     this.#fail = new Calls(context, 'flight', flightFail)
     this.#drop = new Calls(context, 'flight', flightDrop)
     this.#claim = new Calls(context, 'flight', flightClaim)
