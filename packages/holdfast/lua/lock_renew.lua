@@ -1,12 +1,16 @@
--- Has the lock of a wallet for longer, if it is still one's own. One that was lost is not taken again: somebody may have had it since.
+-- Has locks for longer, if they are still one's own. One that was lost is not taken again: somebody may have had it since.
 --
--- KEYS  1 the lock
--- ARGV  1 who has it   2 for how long from now, ms
--- Returns 1, or 0 when it was lost
--- @keys 1
+-- KEYS  for each: the lock
+-- ARGV  1 number of them   then for each: who has it   for how long from now, ms
+-- Returns for each 1, or 0 when it was lost
+-- @keys 1+
+-- @batch 64
 -- @resend safe
+-- @include primitives/each
 
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then
-  return 0
-end
-return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+return each(1, 2, function(k, a)
+  if redis.call('GET', KEYS[k + 1]) ~= ARGV[a + 1] then
+    return 0
+  end
+  return redis.call('PEXPIRE', KEYS[k + 1], ARGV[a + 2])
+end)

@@ -39,6 +39,7 @@ const RETRYABLE: readonly ErrorCode[] = [
   'lock_lost',
   'rate_limited',
   'unavailable',
+  'load_failed',
   'reconcile_required',
   'timeout',
   'aborted',

@@ -239,7 +239,7 @@ export const ERRORS = {
   lock_lost: {
     status: 423,
     retryable: true,
-    meaning: 'The lock of the wallet was lost while work was being done under it.',
+    meaning: 'The lock of the wallet, or the lease, was lost while work was being done under it.',
     action: 'Stop the work: somebody else may have the lock by now. Repeat it as a whole, with the same keys.',
   },
   rate_limited: {
@@ -286,6 +286,13 @@ export const ERRORS = {
     meaning:
       'Redis or Postgres is away, or a queue is full. The outcome may be unknown: the same key is safe to try again.',
     action: 'Try again with the same key, later each time.',
+  },
+  load_failed: {
+    status: 503,
+    retryable: true,
+    meaning:
+      'A value is not there, and whoever was to load it failed a moment ago. Nobody tries until `retryAfterMs` is over.',
+    action: 'Try again after `retryAfterMs`. The log of the process that tried has its own error.',
   },
   reconcile_required: {
     status: 503,

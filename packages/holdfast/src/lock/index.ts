@@ -1,2 +1,5 @@
-export type { Lease } from './lease.js'
+export { Lease, safeUntil } from './lease.js'
 export { Locks } from './locks.js'
+export { nextOwner } from './owner.js'
+export { Taker } from './take.js'
+export type { Busy, HeldStore, HeldTerms, LockStore, Loss, Retry, Taken, Terms } from './terms.js'

@@ -16,6 +16,8 @@ export interface Context extends KeysOptions {
   readonly now: () => number
   /** Null: none was given, and what needs it says so. */
   readonly postgres: Postgres | null
+  /** Fires when the connections are closed: for what goes on by itself. */
+  readonly closing: AbortSignal
 }
 
 /** What became of a call, in a word of a bounded set: `claimed`, `exists`, `refused`. */

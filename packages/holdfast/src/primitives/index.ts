@@ -48,6 +48,9 @@ export {
 export type { Envelope, Upgrades } from './envelope/format.js'
 export type { Schema } from './envelope/schema.js'
 export { type Exposed, type ExposedTo, Exposure, type ExposureOptions } from './exposure/exposure.js'
+export type { Load } from './flight/load.js'
+export type { FlightTimes, SingleFlightOptions } from './flight/options.js'
+export { type Flown, SingleFlight } from './flight/single-flight.js'
 export type {
   IdempotencyCall,
   IdempotencyClaim,
@@ -59,6 +62,8 @@ export type {
 } from './idempotency/contract.js'
 export { Idempotency } from './idempotency/idempotency.js'
 export type { KeyFacts } from './keys.js'
+export { type Acquired, type HeldLease, Leases, type Used } from './lease/leases.js'
+export type { AcquireOptions, LeaseRetry, LeasesOptions, LeaseTerms, TokenSource } from './lease/options.js'
 export type { Lifetime } from './lifetime.js'
 export type { LimitAnswer, LimitState } from './limits/limit-calls.js'
 export {

@@ -1,3 +1,5 @@
+import { setMaxListeners } from 'node:events'
+import { HoldfastError } from '../errors/index.js'
 import { flag, given, invalid, options as optionsOf, show } from '../input/index.js'
 import {
   checkMigrated,
@@ -63,8 +65,12 @@ export class Primitives {
     const postgres = postgresOf(options, telemetry)
     let redis: RedisConnection | undefined
     let runner: RedisScriptRunner | undefined
+    const closing = new AbortController()
+    // One of each primitive that goes on by itself, however many there are.
+    setMaxListeners(0, closing.signal)
     // Who brought a connection closes it.
     const close = async (): Promise<void> => {
+      closing.abort(new HoldfastError('unavailable', 'Holdfast is being closed'))
       runner?.close()
       await Promise.all([redis !== options.redis && redis?.close(), postgres !== options.postgres && postgres?.close()])
     }
@@ -83,6 +89,7 @@ export class Primitives {
         telemetry,
         now: now as () => number,
         postgres: postgres ?? null,
+        closing: closing.signal,
       }
       await redis.ready().catch((error) => telemetry.log?.('error', 'redis_away', { reason: String(error) }))
       return new Primitives(context, close)

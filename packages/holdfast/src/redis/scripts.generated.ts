@@ -2365,6 +2365,232 @@ end)
 `,
 }
 
+export const flightClaim: Script = {
+  name: 'flight_claim',
+  sha1: 'bde2c63d28e3efbea01350b024aea57058cec717',
+  keys: { min: 2, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local function take(key, owner, ttl_ms)
+if redis.call('SET', key, owner, 'NX', 'PX', ttl_ms) then
+return 0
+end
+if redis.call('GET', key) == owner then
+redis.call('PEXPIRE', key, ttl_ms)
+return 0
+end
+local left_ms = redis.call('PTTL', key)
+if left_ms == -1 then
+damaged()
+end
+return math.max(1, left_ms)
+end
+return each(2, 3, function(k, a)
+if redis.call('PTTL', KEYS[k + 1]) > tonumber(ARGV[a + 3]) then
+return -1
+end
+return take(KEYS[k + 2], ARGV[a + 1], ARGV[a + 2])
+end)
+`,
+}
+
+export const flightDrop: Script = {
+  name: 'flight_drop',
+  sha1: 'f8bf19619794ebb2482170de6b48d95eaa3359a3',
+  keys: { min: 2, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+return each(2, 0, function(k)
+redis.call('DEL', KEYS[k + 2])
+return redis.call('UNLINK', KEYS[k + 1])
+end)
+`,
+}
+
+export const flightFail: Script = {
+  name: 'flight_fail',
+  sha1: '1347586636bc2db792dafee1339b58753f706b49',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+return each(1, 2, function(k, a)
+if redis.call('GET', KEYS[k + 1]) ~= ARGV[a + 1] then
+return 0
+end
+redis.call('SET', KEYS[k + 1], '!', 'PX', ARGV[a + 2])
+return 1
+end)
+`,
+}
+
+export const flightGet: Script = {
+  name: 'flight_get',
+  sha1: '64cba87d2ee587ebe63a9077712296a64990f451',
+  keys: { min: 2, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local function take(key, owner, ttl_ms)
+if redis.call('SET', key, owner, 'NX', 'PX', ttl_ms) then
+return 0
+end
+if redis.call('GET', key) == owner then
+redis.call('PEXPIRE', key, ttl_ms)
+return 0
+end
+local left_ms = redis.call('PTTL', key)
+if left_ms == -1 then
+damaged()
+end
+return math.max(1, left_ms)
+end
+return each(2, 3, function(k, a)
+local value, begin = redis.call('GET', KEYS[k + 1]), ARGV[a + 1]
+if value then
+local left_ms = redis.call('PTTL', KEYS[k + 1])
+if string.sub(value, 1, 2) ~= '1 ' or left_ms == -1 then
+damaged()
+end
+if string.sub(value, 1, #begin) == begin then
+return { left_ms, value }
+end
+end
+local busy_ms = take(KEYS[k + 2], ARGV[a + 2], ARGV[a + 3])
+if busy_ms == 0 then
+return 'taken'
+end
+return { redis.call('GET', KEYS[k + 2]) == '!' and 'failed' or 'busy', busy_ms }
+end)
+`,
+}
+
+export const flightPut: Script = {
+  name: 'flight_put',
+  sha1: '0cbd71c3356b1231fce5b52b0cd271768461669b',
+  keys: { min: 2, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+return each(2, 3, function(k, a)
+redis.call('STRLEN', KEYS[k + 1])
+if redis.call('GET', KEYS[k + 2]) ~= ARGV[a + 1] then
+return 0
+end
+redis.call('SET', KEYS[k + 1], ARGV[a + 2], 'PX', ARGV[a + 3])
+redis.call('DEL', KEYS[k + 2])
+return 1
+end)
+`,
+}
+
 export const idempotencyClaim: Script = {
   name: 'idempotency_claim',
   sha1: '8ca885b9b363d9633bdf4e658fe133f75487e228',
@@ -2878,6 +3104,192 @@ return answers
 end
 return each(1, 0, function(k)
 return redis.call('PTTL', KEYS[k + 1])
+end)
+`,
+}
+
+export const leaseRaise: Script = {
+  name: 'lease_raise',
+  sha1: '19d7eece00ba4a9c117af0e880ad93439c4a83e2',
+  keys: { min: 2, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local COUNT_MAX = 9007199254740991
+local function count_of(value)
+if not value then
+return 0
+end
+local count = #value <= 16 and string.match(value, '^%d+$') and tonumber(value)
+if not count or count > COUNT_MAX then
+damaged()
+end
+return count
+end
+local function digits(count)
+return string.format('%.0f', count)
+end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
+end
+local TOKEN_KEPT_MS = 24 * 60 * 60 * 1000
+local clock_us, clock_digits, clock_end
+local function read_clock()
+local time = redis.call('TIME')
+clock_us = tonumber(time[1]) * 1000000 + tonumber(time[2])
+clock_digits = digits(clock_us)
+clock_end = digits(math.floor(clock_us / 1000) + TOKEN_KEPT_MS)
+end
+local function keep_token(key, token)
+redis.call('SET', key, digits(token), 'PXAT', digits(math.floor(token / 1000) + TOKEN_KEPT_MS))
+end
+local function draw_token(key, last)
+if not clock_us then
+read_clock()
+end
+if last < clock_us then
+redis.call('SET', key, clock_digits, 'PXAT', clock_end)
+return clock_digits
+end
+keep_token(key, last + 1)
+return digits(last + 1)
+end
+return each(2, 3, function(k, a)
+local last = count_of(redis.call('GET', KEYS[k + 2]))
+if redis.call('GET', KEYS[k + 1]) ~= ARGV[a + 1] then
+return 0
+end
+local token = tonumber(ARGV[a + 3])
+if token > last then
+keep_token(KEYS[k + 2], token)
+end
+return redis.call('PEXPIRE', KEYS[k + 1], ARGV[a + 2])
+end)
+`,
+}
+
+export const leaseTake: Script = {
+  name: 'lease_take',
+  sha1: 'db32921657b0f1f942f3414cdf887e597061e01f',
+  keys: { min: 2, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local COUNT_MAX = 9007199254740991
+local function count_of(value)
+if not value then
+return 0
+end
+local count = #value <= 16 and string.match(value, '^%d+$') and tonumber(value)
+if not count or count > COUNT_MAX then
+damaged()
+end
+return count
+end
+local function digits(count)
+return string.format('%.0f', count)
+end
+local function three_counts(value)
+local one, two, three = string.match(value, '^(%d+):(%d+):(%d+)$')
+one, two, three = tonumber(one), tonumber(two), tonumber(three)
+if not one or one > COUNT_MAX or two > COUNT_MAX or three > COUNT_MAX then
+damaged()
+end
+return one, two, three
+end
+local function take(key, owner, ttl_ms)
+if redis.call('SET', key, owner, 'NX', 'PX', ttl_ms) then
+return 0
+end
+if redis.call('GET', key) == owner then
+redis.call('PEXPIRE', key, ttl_ms)
+return 0
+end
+local left_ms = redis.call('PTTL', key)
+if left_ms == -1 then
+damaged()
+end
+return math.max(1, left_ms)
+end
+local TOKEN_KEPT_MS = 24 * 60 * 60 * 1000
+local clock_us, clock_digits, clock_end
+local function read_clock()
+local time = redis.call('TIME')
+clock_us = tonumber(time[1]) * 1000000 + tonumber(time[2])
+clock_digits = digits(clock_us)
+clock_end = digits(math.floor(clock_us / 1000) + TOKEN_KEPT_MS)
+end
+local function keep_token(key, token)
+redis.call('SET', key, digits(token), 'PXAT', digits(math.floor(token / 1000) + TOKEN_KEPT_MS))
+end
+local function draw_token(key, last)
+if not clock_us then
+read_clock()
+end
+if last < clock_us then
+redis.call('SET', key, clock_digits, 'PXAT', clock_end)
+return clock_digits
+end
+keep_token(key, last + 1)
+return digits(last + 1)
+end
+return each(2, 2, function(k, a)
+local last = count_of(redis.call('GET', KEYS[k + 2]))
+if last == COUNT_MAX then
+damaged()
+end
+local busy_ms = take(KEYS[k + 1], ARGV[a + 1], ARGV[a + 2])
+if busy_ms > 0 then
+return busy_ms
+end
+return draw_token(KEYS[k + 2], last)
 end)
 `,
 }
@@ -4050,50 +4462,123 @@ end)
 
 export const lockRelease: Script = {
   name: 'lock_release',
-  sha1: '48c0af50f201920df7a01ac8a2e7a08fb556dfe1',
-  keys: { min: 1, variable: false },
+  sha1: 'a77078d554adc97ef73f55f217b4a08fe374c9e6',
+  keys: { min: 1, variable: true },
   resend: 'safe',
-  batchMax: null,
+  batchMax: 64,
   batchArg: 1,
   readonly: false,
-  source: `if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+return each(1, 1, function(k, a)
+if redis.call('GET', KEYS[k + 1]) ~= ARGV[a + 1] then
 return 0
 end
-return redis.call('DEL', KEYS[1])
+return redis.call('DEL', KEYS[k + 1])
+end)
 `,
 }
 
 export const lockRenew: Script = {
   name: 'lock_renew',
-  sha1: '4a97a4022b535fbe82ad6b1b59f784cf49f78b2d',
-  keys: { min: 1, variable: false },
+  sha1: '13a470ca665de8fe608cc4161c9b6d2420428d02',
+  keys: { min: 1, variable: true },
   resend: 'safe',
-  batchMax: null,
+  batchMax: 64,
   batchArg: 1,
   readonly: false,
-  source: `if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+return each(1, 2, function(k, a)
+if redis.call('GET', KEYS[k + 1]) ~= ARGV[a + 1] then
 return 0
 end
-return redis.call('PEXPIRE', KEYS[1], ARGV[2])
+return redis.call('PEXPIRE', KEYS[k + 1], ARGV[a + 2])
+end)
 `,
 }
 
 export const lockTake: Script = {
   name: 'lock_take',
-  sha1: '089d3f409557bcf790ecc89d11b9dcec182b0b3a',
-  keys: { min: 1, variable: false },
+  sha1: '4043d8a8bc8f583e6f65635691ff833cb5c3471d',
+  keys: { min: 1, variable: true },
   resend: 'safe',
-  batchMax: null,
+  batchMax: 64,
   batchArg: 1,
   readonly: false,
-  source: `if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local function take(key, owner, ttl_ms)
+if redis.call('SET', key, owner, 'NX', 'PX', ttl_ms) then
 return 0
 end
-if redis.call('GET', KEYS[1]) == ARGV[1] then
-redis.call('PEXPIRE', KEYS[1], ARGV[2])
+if redis.call('GET', key) == owner then
+redis.call('PEXPIRE', key, ttl_ms)
 return 0
 end
-return math.max(1, redis.call('PTTL', KEYS[1]))
+local left_ms = redis.call('PTTL', key)
+if left_ms == -1 then
+damaged()
+end
+return math.max(1, left_ms)
+end
+return each(1, 2, function(k, a)
+return take(KEYS[k + 1], ARGV[a + 1], ARGV[a + 2])
+end)
 `,
 }
 
@@ -13556,4 +14041,4 @@ return witnesses
 `,
 }
 
-export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, bucketConsume, bucketPeek, bucketRefund, cellDrop, cellGet, cellSet, cellSwap, cellTransition, cellUnlink, exposureExpose, exposureFind, idempotencyClaim, idempotencyEnd, idempotencyHide, idempotencyPeek, idempotencyRenew, idempotencyShow, keyTtl, limitsConsume, limitsPeek, limitsRefund, limitsReset, lockRelease, lockRenew, lockTake, markerClaim, markerExtend, markerPeek, markerRelease, otpAttempt, otpPeek, packedGet, packedIncrement, packedReset, packedSet, permissionsChange, permissionsForget, permissionsRead, sequenceNext, sequenceRaise, shardedAdd, shardedRead, shardedReset, shardedTake, slidingConsume, slidingPeek, slidingRefund, stockRunning, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, tokenConsume, tokenIssue, tokenPeek, tokenRevoke, tokenRevokeAll, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>
+export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, bucketConsume, bucketPeek, bucketRefund, cellDrop, cellGet, cellSet, cellSwap, cellTransition, cellUnlink, exposureExpose, exposureFind, flightClaim, flightDrop, flightFail, flightGet, flightPut, idempotencyClaim, idempotencyEnd, idempotencyHide, idempotencyPeek, idempotencyRenew, idempotencyShow, keyTtl, leaseRaise, leaseTake, limitsConsume, limitsPeek, limitsRefund, limitsReset, lockRelease, lockRenew, lockTake, markerClaim, markerExtend, markerPeek, markerRelease, otpAttempt, otpPeek, packedGet, packedIncrement, packedReset, packedSet, permissionsChange, permissionsForget, permissionsRead, sequenceNext, sequenceRaise, shardedAdd, shardedRead, shardedReset, shardedTake, slidingConsume, slidingPeek, slidingRefund, stockRunning, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, tokenConsume, tokenIssue, tokenPeek, tokenRevoke, tokenRevokeAll, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>

@@ -121,6 +121,17 @@ export const METRICS = {
     labels: ['outcome'],
     help: 'Locks of wallets: taken, busy after all retries, lost while work was done under them',
   },
+  redis_lock_attempts_total: {
+    type: 'counter',
+    labels: ['of'],
+    help: 'Locks that were asked for, each with all its retries: of a wallet, of a lease, of a lease over several servers (quorum)',
+  },
+  redis_lock_success_total: { type: 'counter', labels: ['of'], help: 'Locks that were had' },
+  redis_lock_failure_total: {
+    type: 'counter',
+    labels: ['of', 'reason'],
+    help: 'Locks that were not had: busy (somebody else has it), unavailable (Redis or Postgres was away or silent), aborted, timeout (the caller stopped waiting), value_damaged or internal_error (something else stands in its place)',
+  },
   holdfast_primitive_results_total: {
     type: 'counter',
     labels: ['primitive', 'result'],
