@@ -2365,6 +2365,139 @@ end)
 `,
 }
 
+export const flagsRead: Script = {
+  name: 'flags_read',
+  sha1: 'f4ddc9ff02ee58849f6875fb9fcb4c7c3e17e5c4',
+  keys: { min: 2, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local HEAD_BYTES = 34
+local function clock()
+local time = redis.call('TIME')
+return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+local function head(revision, confirmed)
+return string.format('%s %016.0f\\n', revision, math.max(0, confirmed))
+end
+local function read_head(text)
+local revision, confirmed = string.match(text, '^(%d+) (%d+)\\n$')
+if revision and #revision == 16 and #confirmed == 16 then
+return revision, tonumber(confirmed)
+end
+end
+return each(2, 4, function(k, a)
+local copy, turn = KEYS[k + 1], KEYS[k + 2]
+local known, token, ask_at, ask_ms = ARGV[a + 1], ARGV[a + 2], tonumber(ARGV[a + 3]), ARGV[a + 4]
+local text = redis.call('GETRANGE', copy, 0, HEAD_BYTES - 1)
+local asking = redis.call('GET', turn)
+local revision, confirmed = read_head(text)
+if not revision and text ~= '' then
+damaged()
+end
+local now = clock()
+local age = (not revision or confirmed > now) and now or now - confirmed
+local mine = asking == token
+if not asking and (not revision or age >= ask_at) then
+redis.call('SET', turn, token, 'PX', ask_ms)
+mine = true
+end
+local flags = revision and revision ~= known and redis.call('GETRANGE', copy, HEAD_BYTES, -1) or ''
+return { revision or '', string.format('%.0f', age), flags, mine and 1 or 0 }
+end)
+`,
+}
+
+export const flagsWrite: Script = {
+  name: 'flags_write',
+  sha1: '5006ed83c31d4a3039d320c6689c06396c99e8fd',
+  keys: { min: 2, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local HEAD_BYTES = 34
+local function clock()
+local time = redis.call('TIME')
+return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+local function head(revision, confirmed)
+return string.format('%s %016.0f\\n', revision, math.max(0, confirmed))
+end
+local function read_head(text)
+local revision, confirmed = string.match(text, '^(%d+) (%d+)\\n$')
+if revision and #revision == 16 and #confirmed == 16 then
+return revision, tonumber(confirmed)
+end
+end
+return each(2, 5, function(k, a)
+local copy, turn = KEYS[k + 1], KEYS[k + 2]
+local revision, flags, ago, keep_ms, token = ARGV[a + 1], ARGV[a + 2], tonumber(ARGV[a + 3]), ARGV[a + 4], ARGV[a + 5]
+local text = redis.call('GETRANGE', copy, 0, HEAD_BYTES - 1)
+local asking = redis.call('GET', turn)
+local has, confirmed = read_head(text)
+local at = clock() - ago
+if token == '' or asking == token then
+redis.call('DEL', turn)
+end
+if has == revision then
+at = math.max(at, confirmed)
+end
+if has == revision and flags == '' then
+redis.call('SETRANGE', copy, 0, head(revision, at))
+redis.call('PEXPIRE', copy, keep_ms)
+return 1
+end
+if flags == '' or (has and has > revision and (token == '' or asking ~= token)) then
+return 0
+end
+redis.call('SET', copy, head(revision, at) .. flags, 'PX', keep_ms)
+return 1
+end)
+`,
+}
+
 export const flightClaim: Script = {
   name: 'flight_claim',
   sha1: 'bde2c63d28e3efbea01350b024aea57058cec717',
@@ -11992,4 +12125,4 @@ return witnesses
 `,
 }
 
-export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, bucketConsume, bucketPeek, bucketRefund, cellDrop, cellGet, cellSet, cellSwap, cellTransition, cellUnlink, exposureExpose, exposureFind, flightClaim, flightDrop, flightFail, flightGet, flightPut, idempotencyClaim, idempotencyEnd, idempotencyHide, idempotencyPeek, idempotencyRenew, idempotencyShow, keyTtl, leaseRaise, leaseTake, limitsConsume, limitsPeek, limitsRefund, limitsReset, lockRelease, lockRenew, lockTake, markerClaim, markerExtend, markerPeek, markerRelease, otpAttempt, otpPeek, packedGet, packedIncrement, packedReset, packedSet, permissionsChange, permissionsForget, permissionsRead, sequenceNext, sequenceRaise, shardedAdd, shardedRead, shardedReset, shardedTake, slidingConsume, slidingPeek, slidingRefund, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, tokenConsume, tokenIssue, tokenPeek, tokenRevoke, tokenRevokeAll, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>
+export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, bucketConsume, bucketPeek, bucketRefund, cellDrop, cellGet, cellSet, cellSwap, cellTransition, cellUnlink, exposureExpose, exposureFind, flagsRead, flagsWrite, flightClaim, flightDrop, flightFail, flightGet, flightPut, idempotencyClaim, idempotencyEnd, idempotencyHide, idempotencyPeek, idempotencyRenew, idempotencyShow, keyTtl, leaseRaise, leaseTake, limitsConsume, limitsPeek, limitsRefund, limitsReset, lockRelease, lockRenew, lockTake, markerClaim, markerExtend, markerPeek, markerRelease, otpAttempt, otpPeek, packedGet, packedIncrement, packedReset, packedSet, permissionsChange, permissionsForget, permissionsRead, sequenceNext, sequenceRaise, shardedAdd, shardedRead, shardedReset, shardedTake, slidingConsume, slidingPeek, slidingRefund, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, tokenConsume, tokenIssue, tokenPeek, tokenRevoke, tokenRevokeAll, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>
