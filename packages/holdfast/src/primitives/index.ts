@@ -49,7 +49,9 @@ export type { Envelope, Upgrades } from './envelope/format.js'
 export type { Schema } from './envelope/schema.js'
 export { type Exposed, type ExposedTo, Exposure, type ExposureOptions } from './exposure/exposure.js'
 export {
+  FLAG_ATTRIBUTE,
   FLAG_LIMITS,
+  FLAG_NAME,
   FLAG_TESTS,
   type Flag,
   type FlagCondition,

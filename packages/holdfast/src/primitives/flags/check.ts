@@ -1,7 +1,9 @@
 import { HoldfastError } from '../../errors/index.js'
 import { invalid, oneOf, options as optionsOf, show, text } from '../../input/index.js'
 import {
+  FLAG_ATTRIBUTE,
   FLAG_LIMITS,
+  FLAG_NAME,
   FLAG_TESTS,
   type FlagCondition,
   type FlagDefinition,
@@ -9,11 +11,8 @@ import {
   type FlagScalar,
 } from './definition.js'
 
-const NAME = /^[a-z0-9][a-z0-9_.-]{0,63}$/
-const ATTRIBUTE = /^[A-Za-z0-9_.-]{1,64}$/
-
 export function checkName(value: unknown): string {
-  if (typeof value === 'string' && NAME.test(value)) return value
+  if (typeof value === 'string' && FLAG_NAME.test(value)) return value
   throw invalid('name', '1 to 64 characters of a-z, 0-9, _, . and -, the first of them a letter or digit', show(value))
 }
 
@@ -47,7 +46,7 @@ function checkRule(at: string, value: unknown): FlagRule {
 
 function checkCondition(at: string, value: unknown): FlagCondition {
   const { attribute, test: asked, value: against } = only(at, value, ['attribute', 'test', 'value'])
-  if (typeof attribute !== 'string' || !ATTRIBUTE.test(attribute)) {
+  if (typeof attribute !== 'string' || !FLAG_ATTRIBUTE.test(attribute)) {
     throw invalid(`${at}.attribute`, '1 to 64 characters of A-Z, a-z, 0-9, _, . and -', show(attribute))
   }
   const test = oneOf(`${at}.test`, asked, FLAG_TESTS)

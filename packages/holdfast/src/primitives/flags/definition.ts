@@ -47,6 +47,9 @@ export interface Flag extends FlagDefinition {
 /** What an answer needs of a flag, and all that the copies of it have. */
 export type FlagFacts = Pick<Flag, 'name' | 'version' | 'killed' | 'on' | 'percentage' | 'rules'>
 
+export const FLAG_NAME = /^[a-z0-9][a-z0-9_.-]{0,63}$/
+export const FLAG_ATTRIBUTE = /^[A-Za-z0-9_.-]{1,64}$/
+
 export const FLAG_TESTS = [
   'equals',
   'notEquals',

@@ -41,6 +41,7 @@ export class FlagWatch {
   readonly #askAfterMs: number
   #known: Known | null = null
   #looking: Promise<void> | undefined
+  #asking: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
   #isOn = false
   #failure: unknown
@@ -111,7 +112,13 @@ export class FlagWatch {
     const look = await this.#askRedis()
     // While Redis is no help all processes ask, so each of them seldom.
     const isDue = look === null && performance.now() - this.#askedAt >= this.#askAfterMs
-    if (look?.isTurn || isDue || this.#known === null) await this.#askPostgres(look)
+    if (look?.isTurn || isDue || this.#known === null) {
+      this.#asking ??= this.#askPostgres(look).finally(() => {
+        this.#asking = undefined
+      })
+      // Who has flags goes on looking at Redis: a Postgres that is silent here may have answered somebody else.
+      if (this.#known === null) await this.#asking
+    }
     this.#noteStanding()
   }
 
