@@ -962,7 +962,9 @@ END $$;
 -- Changes of a tenant's flags come one after the other: who changes holds this row. Each has the next number.
 CREATE TABLE flag_heads (
   tenant text COLLATE "C" PRIMARY KEY,
-  revision bigint NOT NULL
+  revision bigint NOT NULL,
+  -- By chance, with every change: the same number with another mark is of another history (Postgres was put back).
+  mark integer NOT NULL
 );
 
 CREATE TABLE flags (
@@ -1023,7 +1025,7 @@ DECLARE
   was_there boolean;
   next_revision bigint;
 BEGIN
-  INSERT INTO flag_heads (tenant, revision) VALUES (of_tenant, 0) ON CONFLICT DO NOTHING;
+  INSERT INTO flag_heads (tenant, revision, mark) VALUES (of_tenant, 0, random_mark()) ON CONFLICT DO NOTHING;
   SELECT h.revision + 1 INTO next_revision FROM flag_heads h WHERE h.tenant = of_tenant FOR UPDATE;
   SELECT f.* INTO old_flag FROM flags f WHERE f.tenant = of_tenant AND f.name = of_name;
   was_there := FOUND;
@@ -1056,7 +1058,7 @@ BEGIN
   new_flag.killed := CASE what WHEN 'kill' THEN true WHEN 'unkill' THEN false ELSE coalesce(old_flag.killed, false) END;
   new_flag.changed_at := clock_ms();
   new_flag.created_at := coalesce(old_flag.created_at, new_flag.changed_at);
-  UPDATE flag_heads h SET revision = next_revision WHERE h.tenant = of_tenant;
+  UPDATE flag_heads h SET revision = next_revision, mark = random_mark() WHERE h.tenant = of_tenant;
   DELETE FROM flags f WHERE f.tenant = of_tenant AND f.name = of_name;
   flag := NULL;
   IF what <> 'delete' THEN

@@ -562,8 +562,9 @@ SELECT revision, name, kind, at, made_by, why, before, after FROM flag_changes
 WHERE tenant = $1 AND ($2::text IS NULL OR name = $2) AND ($3::bigint IS NULL OR revision < $3)
 ORDER BY revision DESC LIMIT $4`,
   readFlags: `-- All flags of a tenant, or the one of name $2, and after which change they are so: one statement, so one moment.
-SELECT coalesce((SELECT h.revision FROM flag_heads h WHERE h.tenant = $1), 0) AS revision,
-       coalesce((SELECT jsonb_agg(flag_json(f) ORDER BY f.name) FROM flags f WHERE f.tenant = $1 AND ($2::text IS NULL OR f.name = $2)), '[]') AS flags`,
+SELECT coalesce(h.revision, 0) AS revision, coalesce(h.mark, 0) AS mark,
+       coalesce((SELECT jsonb_agg(flag_json(f) ORDER BY f.name) FROM flags f WHERE f.tenant = $1 AND ($2::text IS NULL OR f.name = $2)), '[]') AS flags
+FROM (VALUES (true)) AS always LEFT JOIN flag_heads h ON h.tenant = $1`,
   readHoldEntries: `-- The entries about a hold in a stretch of its wallet's journal. There is no index for it, which every append would pay for: a stretch is
 -- read by seq, and callers keep it short.
 SELECT e.*, encode(e.hash, 'hex') AS hash_hex,

@@ -2367,7 +2367,7 @@ end)
 
 export const flagsRead: Script = {
   name: 'flags_read',
-  sha1: 'f4ddc9ff02ee58849f6875fb9fcb4c7c3e17e5c4',
+  sha1: '9bcc19c44549d59338114fd8f99792ffa8c4aa87',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -2393,18 +2393,23 @@ end
 end
 return answers
 end
-local HEAD_BYTES = 34
+local HEAD_BYTES = 40
+local ID_BYTES = 22
+local DIGITS = 16
 local function clock()
 local time = redis.call('TIME')
 return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end
-local function head(revision, confirmed)
-return string.format('%s %016.0f\\n', revision, math.max(0, confirmed))
+local function head(id, confirmed)
+return string.format('%s %016.0f\\n', id, math.max(0, confirmed))
+end
+local function number_of(id)
+return string.sub(id, 1, DIGITS)
 end
 local function read_head(text)
-local revision, confirmed = string.match(text, '^(%d+) (%d+)\\n$')
-if revision and #revision == 16 and #confirmed == 16 then
-return revision, tonumber(confirmed)
+local id, confirmed = string.match(text, '^(%x+) (%d+)\\n$')
+if id and #id == ID_BYTES and #confirmed == DIGITS and string.match(number_of(id), '^%d+$') then
+return id, tonumber(confirmed)
 end
 end
 return each(2, 4, function(k, a)
@@ -2412,26 +2417,26 @@ local copy, turn = KEYS[k + 1], KEYS[k + 2]
 local known, token, ask_at, ask_ms = ARGV[a + 1], ARGV[a + 2], tonumber(ARGV[a + 3]), ARGV[a + 4]
 local text = redis.call('GETRANGE', copy, 0, HEAD_BYTES - 1)
 local asking = redis.call('GET', turn)
-local revision, confirmed = read_head(text)
-if not revision and text ~= '' then
+local id, confirmed = read_head(text)
+if not id and text ~= '' then
 damaged()
 end
 local now = clock()
-local age = (not revision or confirmed > now) and now or now - confirmed
+local age = (not id or confirmed > now) and now or now - confirmed
 local mine = asking == token
-if not asking and (not revision or age >= ask_at) then
+if not asking and (not id or age >= ask_at) then
 redis.call('SET', turn, token, 'PX', ask_ms)
 mine = true
 end
-local flags = revision and revision ~= known and redis.call('GETRANGE', copy, HEAD_BYTES, -1) or ''
-return { revision or '', string.format('%.0f', age), flags, mine and 1 or 0 }
+local flags = id and id ~= known and redis.call('GETRANGE', copy, HEAD_BYTES, -1) or ''
+return { id or '', string.format('%.0f', age), flags, mine and 1 or 0 }
 end)
 `,
 }
 
 export const flagsWrite: Script = {
   name: 'flags_write',
-  sha1: '5006ed83c31d4a3039d320c6689c06396c99e8fd',
+  sha1: '4564c08e227992ef85396a67e9fe6db004d79541',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -2457,23 +2462,28 @@ end
 end
 return answers
 end
-local HEAD_BYTES = 34
+local HEAD_BYTES = 40
+local ID_BYTES = 22
+local DIGITS = 16
 local function clock()
 local time = redis.call('TIME')
 return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end
-local function head(revision, confirmed)
-return string.format('%s %016.0f\\n', revision, math.max(0, confirmed))
+local function head(id, confirmed)
+return string.format('%s %016.0f\\n', id, math.max(0, confirmed))
+end
+local function number_of(id)
+return string.sub(id, 1, DIGITS)
 end
 local function read_head(text)
-local revision, confirmed = string.match(text, '^(%d+) (%d+)\\n$')
-if revision and #revision == 16 and #confirmed == 16 then
-return revision, tonumber(confirmed)
+local id, confirmed = string.match(text, '^(%x+) (%d+)\\n$')
+if id and #id == ID_BYTES and #confirmed == DIGITS and string.match(number_of(id), '^%d+$') then
+return id, tonumber(confirmed)
 end
 end
 return each(2, 5, function(k, a)
 local copy, turn = KEYS[k + 1], KEYS[k + 2]
-local revision, flags, ago, keep_ms, token = ARGV[a + 1], ARGV[a + 2], tonumber(ARGV[a + 3]), ARGV[a + 4], ARGV[a + 5]
+local id, flags, ago, keep_ms, token = ARGV[a + 1], ARGV[a + 2], tonumber(ARGV[a + 3]), ARGV[a + 4], ARGV[a + 5]
 local text = redis.call('GETRANGE', copy, 0, HEAD_BYTES - 1)
 local asking = redis.call('GET', turn)
 local has, confirmed = read_head(text)
@@ -2481,18 +2491,18 @@ local at = clock() - ago
 if token == '' or asking == token then
 redis.call('DEL', turn)
 end
-if has == revision then
+if has == id then
 at = math.max(at, confirmed)
 end
-if has == revision and flags == '' then
-redis.call('SETRANGE', copy, 0, head(revision, at))
+if has == id and flags == '' then
+redis.call('SETRANGE', copy, 0, head(id, at))
 redis.call('PEXPIRE', copy, keep_ms)
 return 1
 end
-if flags == '' or (has and has > revision and (token == '' or asking ~= token)) then
+if flags == '' or (has and number_of(has) > number_of(id) and (token == '' or asking ~= token)) then
 return 0
 end
-redis.call('SET', copy, head(revision, at) .. flags, 'PX', keep_ms)
+redis.call('SET', copy, head(id, at) .. flags, 'PX', keep_ms)
 return 1
 end)
 `,

@@ -2,7 +2,7 @@ import { FeatureFlags, Primitives } from 'holdfast/primitives'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { freshDatabase } from '../../../../test/servers.js'
-import { FlagCopy } from '../../src/primitives/flags/copy.js'
+import { FlagCopy, idOf, revisionOf } from '../../src/primitives/flags/copy.js'
 import { type On, SECRET, TOPOLOGIES } from './support/topologies.js'
 
 const author = { by: 'alice', why: 'to see' }
@@ -199,7 +199,7 @@ describe.each(TOPOLOGIES)('feature flags on %s', (_, open) => {
     const { tenant, flags } = fresh()
     await flags.put('a', { on: true }, author)
     const key = await keyOf(tenant)
-    const head = (await on.redis.getrange(key, 0, 33)) as string
+    const head = (await on.redis.getrange(key, 0, 39)) as string
     for (const spoil of [
       () => on.redis.set(key, 'x'),
       () => on.redis.set(key, `${head}no flags`),
@@ -219,33 +219,34 @@ describe.each(TOPOLOGIES)('feature flags on %s', (_, open) => {
     await on.redis.set(key, 'x')
     const reader = watching(on.primitives, tenant)
     await reader.ready()
-    expect(await on.redis.get(key)).toMatch(/^0{15}1 \d{16}\n\[\{"name":"a"/)
+    expect(await on.redis.get(key)).toMatch(/^0{15}1[0-9a-f]{6} \d{16}\n\[\{"name":"a"/)
   })
 
   it('script return type, duplicate: a look tells age and turn, and what runs twice is done once', async () => {
     const { tenant } = fresh()
     const context = on.primitives.forTenant(tenant).context
     const [mine, yours] = [new FlagCopy(context), new FlagCopy(context)]
-    const nothing = { revision: null, flags: null, ageMs: expect.any(Number) }
+    const nothing = { id: null, flags: null, ageMs: expect.any(Number) }
     expect(await mine.look(null, 60_000, 60_000)).toEqual({ ...nothing, isTurn: true })
     expect(await mine.look(null, 60_000, 60_000)).toEqual({ ...nothing, isTurn: true })
     expect(await yours.look(null, 60_000, 60_000)).toEqual({ ...nothing, isTurn: false })
-    const set = (revision: number) => ({ revision, flags: [] })
+    const set = (revision: number) => ({ revision, mark: 42, flags: [] })
     await mine.confirm(set(5), 1_234, false)
     await mine.confirm(set(5), 1_234, false)
     const look = await yours.look(null, 60_000, 60_000)
-    expect(look).toMatchObject({ revision: 5, flags: [], isTurn: false })
+    expect(look).toMatchObject({ id: idOf(set(5)), flags: [], isTurn: false })
     expect(look.ageMs).toBeGreaterThanOrEqual(1_234)
-    expect(await yours.look(5, 60_000, 60_000)).toMatchObject({ revision: 5, flags: null })
-    expect(await yours.look(Number.MAX_SAFE_INTEGER, 60_000, 60_000)).toMatchObject({ revision: 5, flags: [] })
+    expect(await yours.look(idOf(set(5)), 60_000, 60_000)).toMatchObject({ flags: null })
+    const last = idOf({ revision: Number.MAX_SAFE_INTEGER, mark: 2 ** 24 - 1 })
+    expect(await yours.look(last, 60_000, 60_000)).toMatchObject({ id: idOf(set(5)), flags: [] })
   })
 
   it('wrong state: an answer from before a change does not undo it, one after Postgres was put back does', async () => {
     const { tenant } = fresh()
     const context = on.primitives.forTenant(tenant).context
     const [slow, writer] = [new FlagCopy(context), new FlagCopy(context)]
-    const set = (revision: number) => ({ revision, flags: [] })
-    const revision = async () => (await writer.look(null, 0, 60_000)).revision
+    const set = (revision: number) => ({ revision, mark: 42, flags: [] })
+    const revision = async () => revisionOf((await writer.look(null, 0, 60_000)).id ?? '')
     await slow.look(null, 0, 60_000)
     await writer.announce(set(6), 0)
     await slow.confirm(set(5), 0, false)
@@ -255,6 +256,24 @@ describe.each(TOPOLOGIES)('feature flags on %s', (_, open) => {
     // Nothing was changed from the question to the answer, and that says 3.
     await writer.confirm(set(3), 0, false)
     expect(await revision()).toBe(3)
+  })
+
+  it('wrong state: a change of the same number after Postgres was put back is another one', async () => {
+    const { tenant, flags } = fresh()
+    await flags.put('a', { on: true }, author)
+    await flags.ready()
+    const client = new pg.Client(database)
+    await client.connect()
+    opened.push({ close: () => client.end() })
+    // As a restore does, which asks no trigger.
+    await client.query('SET session_replication_role = replica')
+    for (const table of ['flags', 'flag_heads', 'flag_changes']) {
+      await client.query(`DELETE FROM holdfast.${table} WHERE tenant = $1`, [tenant])
+    }
+    await new FeatureFlags(on.primitives.forTenant(tenant)).put('b', { on: true }, author)
+    await vi.waitFor(() => expect(flags.isOn('b', 'u')).toBe(true), { timeout: 10_000 })
+    expect(flags.explain('a').because).toBe('unknown')
+    expect(flags.standing.revision).toBe(1)
   })
 
   it('keeps its history as it was written', async () => {

@@ -9,8 +9,8 @@ import type { FlagSet } from './store.js'
 
 /** What Redis told of its copy. */
 export interface CopyLook {
-  /** Null: there is none. */
-  readonly revision: number | null
+  /** Of its flags. Null: there is no copy. */
+  readonly id: string | null
   /** Since Postgres was last asked whether it is so. */
   readonly ageMs: number
   /** Null: those that the asker has. */
@@ -23,6 +23,7 @@ export interface CopyLook {
 const OWNER = 'holdfast'
 const OPERATION = 'all'
 const DIGITS = 16
+const MARK_DIGITS = 6
 /** So that a process that starts while Postgres is away finds what was so last. */
 const KEEP_MS = 24 * 60 * 60 * 1_000
 
@@ -44,30 +45,30 @@ export class FlagCopy {
     this.#write = new Calls(context, 'flags', flagsWrite)
   }
 
-  async look(known: number | null, askAfterMs: number, askMs: number): Promise<CopyLook> {
-    const args = [known === null ? '' : digits(known), this.#token, askAfterMs, askMs]
+  async look(known: string | null, askAfterMs: number, askMs: number): Promise<CopyLook> {
+    const args = [known ?? '', this.#token, askAfterMs, askMs]
     const answer = (await this.#read.add(this.scope, this.#keys, args)) as [Buffer, Buffer, Buffer, number]
-    const [revision, age, flags, turn] = answer
+    const [id, age, flags, turn] = answer
     return {
-      revision: revision.length === 0 ? null : Number(revision.toString('latin1')),
+      id: id.length === 0 ? null : id.toString('latin1'),
       ageMs: Number(age.toString('latin1')),
       flags: flags.length === 0 ? null : this.#parse(flags),
       isTurn: turn === 1,
     }
   }
 
-  /** By one who was told to ask, `ago` ms after it did. `hasIt`: the copy had this revision when it was looked at. */
-  async confirm({ revision, flags }: FlagSet, agoMs: number, hasIt: boolean): Promise<void> {
-    await this.#put(revision, hasIt ? '' : textOf(flags), agoMs, this.#token)
+  /** By one who was told to ask, `ago` ms after it did. `hasIt`: the copy had these flags when it was looked at. */
+  async confirm(set: FlagSet, agoMs: number, hasIt: boolean): Promise<void> {
+    await this.#put(idOf(set), hasIt ? '' : textOf(set.flags), agoMs, this.#token)
   }
 
   /** By one who has changed a flag, and read them all since. */
-  async announce({ revision, flags }: FlagSet, agoMs: number): Promise<void> {
-    await this.#put(revision, textOf(flags), agoMs, '')
+  async announce(set: FlagSet, agoMs: number): Promise<void> {
+    await this.#put(idOf(set), textOf(set.flags), agoMs, '')
   }
 
-  async #put(revision: number, flags: string, agoMs: number, token: string): Promise<void> {
-    const args = [digits(revision), flags, Math.ceil(agoMs), KEEP_MS, token]
+  async #put(id: string, flags: string, agoMs: number, token: string): Promise<void> {
+    const args = [id, flags, Math.ceil(agoMs), KEEP_MS, token]
     await this.#write.add(this.scope, this.#keys, args)
   }
 
@@ -81,7 +82,11 @@ export class FlagCopy {
   }
 }
 
-const digits = (revision: number): string => `${revision}`.padStart(DIGITS, '0')
+/** What flags are known by: the number of their last change, and its mark. */
+export const idOf = ({ revision, mark }: Pick<FlagSet, 'revision' | 'mark'>): string =>
+  `${revision}`.padStart(DIGITS, '0') + mark.toString(16).padStart(MARK_DIGITS, '0')
+
+export const revisionOf = (id: string): number => Number(id.slice(0, DIGITS))
 
 const textOf = (flags: readonly FlagFacts[]): string =>
   JSON.stringify(

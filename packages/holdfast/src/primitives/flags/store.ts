@@ -5,6 +5,8 @@ import { FLAG_LIMITS, type Flag, type FlagDefinition } from './definition.js'
 /** Flags as they were after change number `revision`. */
 export interface FlagSet {
   readonly revision: number
+  /** What that change is known by: after Postgres was put back there may be another one of the same number. */
+  readonly mark: number
   readonly flags: readonly Flag[]
 }
 
@@ -73,8 +75,8 @@ export class FlagStore {
   /** All, or the one of this name. */
   async read(name: string | null = null): Promise<FlagSet> {
     const values = [this.#tenant, name]
-    const [row] = await this.#postgres.query<{ revision: string; flags: FlagRow[] }>('readFlags', values)
-    return { revision: Number(row?.revision), flags: (row?.flags ?? []).map(flagOf) }
+    const [row] = await this.#postgres.query<{ revision: string; mark: number; flags: FlagRow[] }>('readFlags', values)
+    return { revision: Number(row?.revision), mark: Number(row?.mark), flags: (row?.flags ?? []).map(flagOf) }
   }
 
   async change({ name, kind, definition, version, by, why }: StoreChange): Promise<StoredChange> {

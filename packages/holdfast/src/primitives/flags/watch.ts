@@ -1,5 +1,5 @@
 import { type Context, note, tell } from '../context.js'
-import type { CopyLook, FlagCopy } from './copy.js'
+import { type CopyLook, type FlagCopy, idOf, revisionOf } from './copy.js'
 import type { FlagFacts } from './definition.js'
 import type { FlagSet, FlagStore } from './store.js'
 
@@ -13,7 +13,7 @@ export interface FlagsStanding {
 }
 
 interface Known {
-  readonly revision: number
+  readonly id: string
   readonly flags: ReadonlyMap<string, FlagFacts>
   /** When Postgres was asked, by the clock that never jumps. */
   readonly since: number
@@ -67,7 +67,11 @@ export class FlagWatch {
 
   get standing(): FlagsStanding {
     const { ageMs } = this
-    return { revision: this.#known?.revision ?? null, ageMs, isFresh: ageMs !== null && ageMs <= this.#boundMs }
+    return {
+      revision: this.#known && revisionOf(this.#known.id),
+      ageMs,
+      isFresh: ageMs !== null && ageMs <= this.#boundMs,
+    }
   }
 
   /** Looks on from now. Rejects where nothing could be read; looking goes on all the same. */
@@ -94,8 +98,8 @@ export class FlagWatch {
   }
 
   /** What this process has read of Postgres by itself, `askedAt`. */
-  adopt({ revision, flags }: FlagSet, askedAt: number): void {
-    if (this.#isOn) this.#offer(revision, flags, askedAt)
+  adopt(set: FlagSet, askedAt: number): void {
+    if (this.#isOn) this.#offer(idOf(set), set.flags, askedAt)
   }
 
   #tick(): void {
@@ -126,8 +130,8 @@ export class FlagWatch {
   async #askRedis(): Promise<CopyLook | null> {
     const askedAt = performance.now()
     try {
-      const look = await this.#copy.look(this.#known?.revision ?? null, this.#askAfterMs, this.#pollMs)
-      if (look.revision !== null) this.#offer(look.revision, look.flags, askedAt - look.ageMs)
+      const look = await this.#copy.look(this.#known?.id ?? null, this.#askAfterMs, this.#pollMs)
+      if (look.id !== null) this.#offer(look.id, look.flags, askedAt - look.ageMs)
       return look
     } catch {
       return null
@@ -139,25 +143,26 @@ export class FlagWatch {
     this.#askedAt = askedAt
     try {
       const read = await this.#store.read()
-      this.#offer(read.revision, read.flags, askedAt)
+      this.#offer(idOf(read), read.flags, askedAt)
       if (look === null) tell(this.#context, 'flags', 'fallback')
       // Who can't be told finds out by itself.
-      await this.#copy.confirm(read, performance.now() - askedAt, read.revision === look?.revision).catch(() => {})
+      await this.#copy.confirm(read, performance.now() - askedAt, idOf(read) === look?.id).catch(() => {})
     } catch (error) {
       this.#failure = error
       tell(this.#context, 'flags', 'stale')
     }
   }
 
-  /** Older flags than it has are taken from one who asked Postgres later: it was put back. */
-  #offer(revision: number, flags: readonly FlagFacts[] | null, since: number): void {
+  /** Others than newer ones are taken from one who asked Postgres later: it was put back. */
+  #offer(id: string, flags: readonly FlagFacts[] | null, since: number): void {
     const known = this.#known
-    if (known?.revision === revision) {
+    if (known?.id === id) {
       this.#known = { ...known, since: Math.max(known.since, since) }
       return
     }
-    if (flags === null || (known !== null && revision < known.revision && since <= known.since)) return
-    this.#known = { revision, flags: new Map(flags.map((flag) => [flag.name, flag])), since }
+    const isNewer = known === null || revisionOf(id) > revisionOf(known.id) || since > known.since
+    if (flags === null || !isNewer) return
+    this.#known = { id, flags: new Map(flags.map((flag) => [flag.name, flag])), since }
     tell(this.#context, 'flags', 'updated')
   }
 
