@@ -57,7 +57,10 @@ describe('holdfast flags', () => {
   it('changes nothing where somebody was faster, or there is no such flag', async () => {
     await asJson('set', 'versioned', '--state', 'on', '--if-version', '0')
     for (const [args, message] of [
-      [['off', 'versioned', '--if-version', '999'], /^holdfast: versioned was changed by somebody else: it has version \d+/],
+      [
+        ['off', 'versioned', '--if-version', '999'],
+        /^holdfast: versioned was changed by somebody else: it has version \d+/,
+      ],
       [['set', 'nothing', '--if-version', '3'], /^holdfast: nothing was changed by somebody else: there is none/],
       [['kill', 'nothing'], /^holdfast: There is no flag nothing of the tenant default/],
       [['check', 'nothing'], /^holdfast: There is no flag nothing/],
