@@ -2,6 +2,7 @@ import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { type FastifyBaseLogger, type FastifyInstance, type FastifyReply, fastify, LogController } from 'fastify'
 import { type Holdfast, HoldfastError } from 'holdfast'
+import type { FeatureFlags } from 'holdfast/primitives'
 import type { Logger } from 'pino'
 import type { Gate } from './access/index.js'
 import type { RequestedAudits } from './audit/index.js'
@@ -30,6 +31,7 @@ export interface AppOptions {
   events: EventHub
   webhooks: Webhooks
   audits: RequestedAudits
+  flagsOf: (tenant: string) => FeatureFlags
   /** Of pages that may call from a browser. Default: none. */
   corsOrigins?: readonly string[]
   /** Default 256 kB: a batch of many operations, or 4 kB of metadata many times over. */
@@ -44,7 +46,19 @@ const PATH_PARAMETER_MAX = 255 * 4 * 3
 
 /** The HTTP application, ready to listen or to be injected into. It owns no connection: what it needs is handed in. */
 export async function createApp(options: AppOptions): Promise<FastifyInstance> {
-  const { logger, metrics, readiness, version, holdfast, gate, events, webhooks, audits, corsOrigins = [] } = options
+  const {
+    logger,
+    metrics,
+    readiness,
+    version,
+    holdfast,
+    gate,
+    events,
+    webhooks,
+    audits,
+    flagsOf,
+    corsOrigins = [],
+  } = options
   const app: FastifyInstance = fastify({
     loggerInstance: logger as FastifyBaseLogger,
     // Fastify's own lines would carry URLs, and with them wallets and keys.
@@ -92,7 +106,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(metricsRoutes, { registry: metrics.registry })
   await app.register(docsRoutes)
   await app.register(errorRoutes)
-  await app.register(apiRoutes, { prefix: '/v1', holdfast, gate, events, webhooks, audits })
+  await app.register(apiRoutes, { prefix: '/v1', holdfast, gate, events, webhooks, audits, flagsOf })
   return app
 }
 

@@ -27,6 +27,7 @@ beforeAll(async () => {
     keyConcurrent: 1_000,
     auditIntervalMs: 0,
     auditRepair: false,
+    keySampleMs: 0,
     eventsKeepMs: 604_800_000,
     eventsExpiringMs: 0,
     telemetry,

@@ -43,6 +43,8 @@ const CASES: [line: string, words: string[]][] = [
   ['holdfast ke', ['keys']],
   ['holdfast keys r', ['revoke']],
   ['holdfast wallet un', ['unfreeze']],
+  ['holdfast flags u', ['unkill']],
+  ['holdfast flags set new-checkout --state ', ['off', 'on']],
   ['holdfast wallet settle alice call-17 1700 --be', ['--beyond']],
   ['holdfast wallet settle alice call-17 1700 --beyond ', ['available', 'reject']],
   ['holdfast serve --log-level e', ['error']],

@@ -164,15 +164,20 @@ function commandsText(commands: readonly CommandName[]): string {
   for (const group of groups) {
     const isOfGroup = (name: string) => name.startsWith(`${group} `)
     const missing = ALL_COMMANDS.filter((name) => isOfGroup(name) && !commands.includes(name))
-    if (missing.length > 1) continue
-    const but = missing.length === 1 ? ` (not ${missing[0]?.split(' ')[1]})` : ''
+    // Those that are not named must not take more room than those that are.
+    if (missing.length > 1 && missing.length * 2 > commands.filter(isOfGroup).length) continue
+    const but = missing.length > 0 ? ` (not ${missing.map((name) => name.split(' ')[1]).join(', ')})` : ''
     text = [...text.filter((name) => !isOfGroup(name)), `${group} …${but}`]
   }
   return text.join(', ')
 }
 
 function defaultsOf(option: Pick<Option<unknown>, 'default' | 'defaultOf' | 'required'>): string {
-  const special = Object.entries(option.defaultOf ?? {}).map(([command, value]) => `${command}: \`${value}\``)
+  const ofCommands = Object.entries(option.defaultOf ?? {}) as [CommandName, unknown][]
+  const special = [...new Set(ofCommands.map(([, value]) => value))].map((one) => {
+    const commands = ofCommands.filter(([, value]) => value === one).map(([command]) => command)
+    return `${commandsText(commands)}: \`${one}\``
+  })
   const needed = option.required ? [`required by ${commandsText(option.required)}`] : []
   const general = option.default === undefined ? [] : [`\`${option.default}\``]
   return [...general, ...special, ...needed].join('; ')

@@ -64,7 +64,11 @@ describe('keys', () => {
   })
 
   it.each([
-    [['create', '--scopes', 'read,write'], '--scopes: expected some of read, spend, fund, admin, got "read,write"', 2],
+    [
+      ['create', '--scopes', 'read,write'],
+      '--scopes: expected some of read, spend, fund, admin, flags, got "read,write"',
+      2,
+    ],
     [['create', '--tenant', 'A b'], '--tenant: expected 1 to 64 of a-z', 2],
     [['create', '--expires-in', '90'], '--expires-in: expected a number with ms, s, m, h or d', 2],
     [['revoke'], "missing required argument 'id'", 2],

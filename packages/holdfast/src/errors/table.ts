@@ -69,6 +69,12 @@ export const ERRORS = {
     meaning: 'There is no webhook with this id in this tenant.',
     action: 'Check the id: the list of webhooks has those that there are.',
   },
+  flag_not_found: {
+    status: 404,
+    retryable: false,
+    meaning: 'There is no feature flag of this name in this tenant.',
+    action: 'Check the name: the list of flags has those that there are.',
+  },
   checkout_not_found: {
     status: 404,
     retryable: false,
@@ -170,6 +176,13 @@ export const ERRORS = {
     retryable: false,
     meaning: 'The item is in the checkout already.',
     action: 'Name each item once, with its quantity.',
+  },
+  version_conflict: {
+    status: 409,
+    retryable: false,
+    meaning:
+      'It has another version than the one that was expected: somebody else has changed it; `version` tells which.',
+    action: 'Read it anew, decide whether the change is still right, and send it with that version.',
   },
   counter_overflow: {
     status: 409,

@@ -182,6 +182,8 @@ ORDER BY a.n`,
 UPDATE webhook_deliveries SET dead_at = clock_ms(), reason = coalesce(reason, $3)
 WHERE webhook = $1 AND dead_at IS NULL AND created_at < clock_ms() - $2::bigint
 RETURNING id`,
+  changeFlag: `-- A change of a flag and its row in the history: see change_flag().
+SELECT outcome, flag FROM change_flag($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
   checkServer: `-- Settings as they hold for this very connection, after what Holdfast set on it; the defaults as they would be without that: of the server,
 -- the database or the role.
 SELECT
@@ -568,6 +570,14 @@ LEFT JOIN chosen c ON c.position = p.position
 LEFT JOIN wallets w ON w.ref = c.wallet
 LEFT JOIN entries e ON e.wallet = c.wallet AND e.seq BETWEEN c.first AND c.last
 ORDER BY p.position, c.n, e.seq`,
+  readFlagChanges: `-- What was done to the flags of a tenant, or to the one of name $2: the latest first, from before change $3.
+SELECT revision, name, kind, at, made_by, why, before, after FROM flag_changes
+WHERE tenant = $1 AND ($2::text IS NULL OR name = $2) AND ($3::bigint IS NULL OR revision < $3)
+ORDER BY revision DESC LIMIT $4`,
+  readFlags: `-- All flags of a tenant, or the one of name $2, and after which change they are so: one statement, so one moment.
+SELECT coalesce(h.revision, 0) AS revision, coalesce(h.mark, 0) AS mark,
+       coalesce((SELECT jsonb_agg(flag_json(f) ORDER BY f.name) FROM flags f WHERE f.tenant = $1 AND ($2::text IS NULL OR f.name = $2)), '[]') AS flags
+FROM (VALUES (true)) AS always LEFT JOIN flag_heads h ON h.tenant = $1`,
   readHoldEntries: `-- The entries about a hold in a stretch of its wallet's journal. There is no index for it, which every append would pay for: a stretch is
 -- read by seq, and callers keep it short.
 SELECT e.*, encode(e.hash, 'hex') AS hash_hex,

@@ -48,6 +48,29 @@ export {
 export type { Envelope, Upgrades } from './envelope/format.js'
 export type { Schema } from './envelope/schema.js'
 export { type Exposed, type ExposedTo, Exposure, type ExposureOptions } from './exposure/exposure.js'
+export {
+  FLAG_ATTRIBUTE,
+  FLAG_LIMITS,
+  FLAG_NAME,
+  FLAG_TESTS,
+  type Flag,
+  type FlagCondition,
+  type FlagDefinition,
+  type FlagInput,
+  type FlagRule,
+  type FlagScalar,
+} from './flags/definition.js'
+export {
+  FeatureFlags,
+  type FeatureFlagsOptions,
+  type FlagAnswer,
+  type FlagAuthor,
+  type FlagChange,
+  type FlagHistoryCall,
+} from './flags/feature-flags.js'
+export type { FlagAttributes, FlagReason } from './flags/judge.js'
+export type { FlagChangeKind, FlagEvent, FlagState } from './flags/store.js'
+export type { FlagsStanding } from './flags/watch.js'
 export type { Load } from './flight/load.js'
 export type { FlightTimes, SingleFlightOptions } from './flight/options.js'
 export { type Flown, SingleFlight } from './flight/single-flight.js'

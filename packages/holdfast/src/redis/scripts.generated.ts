@@ -2365,6 +2365,149 @@ end)
 `,
 }
 
+export const flagsRead: Script = {
+  name: 'flags_read',
+  sha1: '9bcc19c44549d59338114fd8f99792ffa8c4aa87',
+  keys: { min: 2, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local HEAD_BYTES = 40
+local ID_BYTES = 22
+local DIGITS = 16
+local function clock()
+local time = redis.call('TIME')
+return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+local function head(id, confirmed)
+return string.format('%s %016.0f\\n', id, math.max(0, confirmed))
+end
+local function number_of(id)
+return string.sub(id, 1, DIGITS)
+end
+local function read_head(text)
+local id, confirmed = string.match(text, '^(%x+) (%d+)\\n$')
+if id and #id == ID_BYTES and #confirmed == DIGITS and string.match(number_of(id), '^%d+$') then
+return id, tonumber(confirmed)
+end
+end
+return each(2, 4, function(k, a)
+local copy, turn = KEYS[k + 1], KEYS[k + 2]
+local known, token, ask_at, ask_ms = ARGV[a + 1], ARGV[a + 2], tonumber(ARGV[a + 3]), ARGV[a + 4]
+local text = redis.call('GETRANGE', copy, 0, HEAD_BYTES - 1)
+local asking = redis.call('GET', turn)
+local id, confirmed = read_head(text)
+if not id and text ~= '' then
+damaged()
+end
+local now = clock()
+local age = (not id or confirmed > now) and now or now - confirmed
+local mine = asking == token
+if not asking and (not id or age >= ask_at) then
+redis.call('SET', turn, token, 'PX', ask_ms)
+mine = true
+end
+local flags = id and id ~= known and redis.call('GETRANGE', copy, HEAD_BYTES, -1) or ''
+return { id or '', string.format('%.0f', age), flags, mine and 1 or 0 }
+end)
+`,
+}
+
+export const flagsWrite: Script = {
+  name: 'flags_write',
+  sha1: '4564c08e227992ef85396a67e9fe6db004d79541',
+  keys: { min: 2, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local HEAD_BYTES = 40
+local ID_BYTES = 22
+local DIGITS = 16
+local function clock()
+local time = redis.call('TIME')
+return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+local function head(id, confirmed)
+return string.format('%s %016.0f\\n', id, math.max(0, confirmed))
+end
+local function number_of(id)
+return string.sub(id, 1, DIGITS)
+end
+local function read_head(text)
+local id, confirmed = string.match(text, '^(%x+) (%d+)\\n$')
+if id and #id == ID_BYTES and #confirmed == DIGITS and string.match(number_of(id), '^%d+$') then
+return id, tonumber(confirmed)
+end
+end
+return each(2, 5, function(k, a)
+local copy, turn = KEYS[k + 1], KEYS[k + 2]
+local id, flags, ago, keep_ms, token = ARGV[a + 1], ARGV[a + 2], tonumber(ARGV[a + 3]), ARGV[a + 4], ARGV[a + 5]
+local text = redis.call('GETRANGE', copy, 0, HEAD_BYTES - 1)
+local asking = redis.call('GET', turn)
+local has, confirmed = read_head(text)
+local at = clock() - ago
+if token == '' or asking == token then
+redis.call('DEL', turn)
+end
+if has == id then
+at = math.max(at, confirmed)
+end
+if has == id and flags == '' then
+redis.call('SETRANGE', copy, 0, head(id, at))
+redis.call('PEXPIRE', copy, keep_ms)
+return 1
+end
+if flags == '' or (has and number_of(has) > number_of(id) and (token == '' or asking ~= token)) then
+return 0
+end
+redis.call('SET', copy, head(id, at) .. flags, 'PX', keep_ms)
+return 1
+end)
+`,
+}
+
 export const flightClaim: Script = {
   name: 'flight_claim',
   sha1: 'bde2c63d28e3efbea01350b024aea57058cec717',
@@ -14041,4 +14184,4 @@ return witnesses
 `,
 }
 
-export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, bucketConsume, bucketPeek, bucketRefund, cellDrop, cellGet, cellSet, cellSwap, cellTransition, cellUnlink, exposureExpose, exposureFind, flightClaim, flightDrop, flightFail, flightGet, flightPut, idempotencyClaim, idempotencyEnd, idempotencyHide, idempotencyPeek, idempotencyRenew, idempotencyShow, keyTtl, leaseRaise, leaseTake, limitsConsume, limitsPeek, limitsRefund, limitsReset, lockRelease, lockRenew, lockTake, markerClaim, markerExtend, markerPeek, markerRelease, otpAttempt, otpPeek, packedGet, packedIncrement, packedReset, packedSet, permissionsChange, permissionsForget, permissionsRead, sequenceNext, sequenceRaise, shardedAdd, shardedRead, shardedReset, shardedTake, slidingConsume, slidingPeek, slidingRefund, stockRunning, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, tokenConsume, tokenIssue, tokenPeek, tokenRevoke, tokenRevokeAll, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>
+export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, bucketConsume, bucketPeek, bucketRefund, cellDrop, cellGet, cellSet, cellSwap, cellTransition, cellUnlink, exposureExpose, exposureFind, flagsRead, flagsWrite, flightClaim, flightDrop, flightFail, flightGet, flightPut, idempotencyClaim, idempotencyEnd, idempotencyHide, idempotencyPeek, idempotencyRenew, idempotencyShow, keyTtl, leaseRaise, leaseTake, limitsConsume, limitsPeek, limitsRefund, limitsReset, lockRelease, lockRenew, lockTake, markerClaim, markerExtend, markerPeek, markerRelease, otpAttempt, otpPeek, packedGet, packedIncrement, packedReset, packedSet, permissionsChange, permissionsForget, permissionsRead, sequenceNext, sequenceRaise, shardedAdd, shardedRead, shardedReset, shardedTake, slidingConsume, slidingPeek, slidingRefund, stockRunning, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, tokenConsume, tokenIssue, tokenPeek, tokenRevoke, tokenRevokeAll, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>

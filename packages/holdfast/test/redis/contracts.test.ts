@@ -11,6 +11,7 @@ import { AcquaintedSequencer } from '../sequencer/support/acquainted.js'
 import { useActivity } from './support/activity-calls.js'
 import { useCells } from './support/cell-calls.js'
 import { useExposure } from './support/exposure-calls.js'
+import { useFlags } from './support/flags-calls.js'
 import { useFlights } from './support/flight-calls.js'
 import { useIdempotency } from './support/idempotency-calls.js'
 import { usePacked, usePermissions } from './support/layout-calls.js'
@@ -98,6 +99,7 @@ describe('every shipped script', () => {
     await useOtp(runner)
     await useLeases(runner)
     await useFlights(runner)
+    await useFlags(runner)
     expect(await runner.denied()).toEqual([])
     const reached = new Set(await runner.reached())
     expect(shipped.flatMap(sitesOf).filter((site) => !reached.has(site))).toEqual([])

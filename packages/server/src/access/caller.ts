@@ -26,6 +26,12 @@ export function requireScope({ scopes, kind }: Caller, scope: Scope): void {
   throw new HoldfastError('forbidden', `Expected a ${kind} with the scope ${scope}, got one without`, { scope })
 }
 
+/** For what is not about wallets, and so about all of the tenant. */
+export function requireWholeTenant({ walletPrefix }: Caller): void {
+  if (walletPrefix === '') return
+  throw new HoldfastError('forbidden', 'Expected a key for all wallets, got one for those with a prefix')
+}
+
 export function requireKey({ kind }: Caller): void {
   if (kind !== 'key') throw new HoldfastError('forbidden', 'Expected an API key, got a wallet token')
 }

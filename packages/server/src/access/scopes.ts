@@ -1,5 +1,5 @@
 /** What a key or a token may do. Each stands for itself: none includes another. */
-export const SCOPES = ['read', 'spend', 'fund', 'admin'] as const
+export const SCOPES = ['read', 'spend', 'fund', 'admin', 'flags'] as const
 
 export type Scope = (typeof SCOPES)[number]
 
@@ -8,6 +8,7 @@ export const SCOPE_MEANINGS: Record<Scope, string> = {
   spend: 'take money out: debits, holds and what becomes of them, sessions, transfers',
   fund: 'open wallets and put money in: credits, refunds',
   admin: 'freeze, unfreeze, close, allow credit, audit, and say where events are told',
+  flags: 'see and change feature flags',
 }
 
 export const isScope = (text: string): text is Scope => (SCOPES as readonly string[]).includes(text)

@@ -15,6 +15,7 @@ const from =
 
 const keys = () => import('./keys.js')
 const webhooks = () => import('./webhooks.js')
+const flags = () => import('./flags.js')
 const reading = () => import('./wallet/reading.js')
 const moves = () => import('./wallet/moves.js')
 
@@ -22,6 +23,7 @@ const moves = () => import('./wallet/moves.js')
 export const GROUPS = {
   keys: 'API keys for the server',
   webhooks: 'where events are told',
+  flags: 'feature flags: look at them and change them',
   wallet: 'look at wallets and move money, by asking a server that runs (HOLDFAST_URL, HOLDFAST_KEY)',
   stripe402: 'what stripe402 keeps in Redis or Postgres: compare it, and take it into wallets',
 } as const
@@ -125,6 +127,46 @@ export const COMMANDS: readonly Definition[] = [
     name: 'webhooks replay',
     description: 'have those told again, for another day',
     run: from(webhooks, (one) => one.replayDeliveries),
+  },
+  { name: 'flags list', description: 'all flags of a tenant', run: from(flags, (one) => one.listFlags) },
+  { name: 'flags get', description: 'a flag, with its rules', run: from(flags, (one) => one.getFlag) },
+  {
+    name: 'flags set',
+    description: 'make a flag, or change what is given of it',
+    run: from(flags, (one) => one.setFlag),
+  },
+  {
+    name: 'flags on',
+    description: 'on for whom its rules and its percentage say',
+    run: from(flags, (one) => one.turnOn),
+  },
+  { name: 'flags off', description: 'off for everybody', run: from(flags, (one) => one.turnOff) },
+  {
+    name: 'flags percent',
+    description: 'on for this percentage of those that no rule is about. More only adds some',
+    run: from(flags, (one) => one.setPercentage),
+  },
+  { name: 'flags rules', description: 'put other rules in place of its own', run: from(flags, (one) => one.setRules) },
+  {
+    name: 'flags kill',
+    description: 'the kill switch: off for everybody at once, whatever else the flag says',
+    run: from(flags, (one) => one.killFlag),
+  },
+  {
+    name: 'flags unkill',
+    description: 'let the flag say again for whom it is on',
+    run: from(flags, (one) => one.unkillFlag),
+  },
+  { name: 'flags delete', description: 'delete a flag; its history stays', run: from(flags, (one) => one.deleteFlag) },
+  {
+    name: 'flags history',
+    description: 'who changed what, when and why, the latest first',
+    run: from(flags, (one) => one.flagHistory),
+  },
+  {
+    name: 'flags check',
+    description: 'what a flag answers for somebody, and why',
+    run: from(flags, (one) => one.checkFlag),
   },
   {
     name: 'wallet open',

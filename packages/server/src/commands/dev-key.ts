@@ -15,11 +15,11 @@ export async function devKey(dir: string, { keys, gate }: Pick<Backend, 'keys' |
   return text
 }
 
-/** Another database may have been given since, or somebody has revoked it. */
+/** Another database may have been given since, or somebody has revoked it, or it is from before there were some of the scopes. */
 async function isGood(gate: Backend['gate'], text: string): Promise<boolean> {
   try {
-    await gate.identify(`Bearer ${text}`)
-    return true
+    const { scopes } = await gate.identify(`Bearer ${text}`)
+    return SCOPES.every((scope) => scopes.includes(scope))
   } catch (error) {
     if (HoldfastError.is(error, 'unauthenticated')) return false
     throw error

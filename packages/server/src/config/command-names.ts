@@ -13,6 +13,19 @@ export const WEBHOOKS = [
   'webhooks replay',
 ] as const
 
+/** Change a flag, and leave a line in its history. */
+export const FLAGS_CHANGES = [
+  'flags set',
+  'flags on',
+  'flags off',
+  'flags percent',
+  'flags rules',
+  'flags kill',
+  'flags unkill',
+  'flags delete',
+] as const
+export const FLAGS = ['flags list', 'flags get', ...FLAGS_CHANGES, 'flags history', 'flags check'] as const
+
 /** Move something out of a hold, or close it. */
 export const OF_A_HOLD = ['wallet capture', 'wallet extend', 'wallet settle', 'wallet release'] as const
 /** Need a key that makes them safe to repeat. */
@@ -47,6 +60,7 @@ export const ON_A_DATABASE = [
   ...LOOKS,
   ...KEYS,
   ...WEBHOOKS,
+  ...FLAGS,
   'stripe402 import',
 ] as const
 

@@ -5,7 +5,9 @@ import { type Option, option } from './option.js'
 import { AUDITS } from './options/audits.js'
 import { CONNECTIONS } from './options/connections.js'
 import { EVENTS } from './options/events.js'
+import { FLAG_OPTIONS } from './options/flags.js'
 import { KEY_OPTIONS } from './options/keys.js'
+import { PRIMITIVES } from './options/primitives.js'
 import { SERVING } from './options/serving.js'
 import { STRIPE402_OPTIONS } from './options/stripe402.js'
 import { UPKEEP } from './options/upkeep.js'
@@ -24,7 +26,9 @@ export const OPTIONS = {
   ...AUDITS,
   ...UPKEEP,
   ...EVENTS,
+  ...PRIMITIVES,
   ...KEY_OPTIONS,
+  ...FLAG_OPTIONS,
   ...WALLET_OPTIONS,
   ...STRIPE402_OPTIONS,
   shell: option<(typeof SHELLS)[number]>({

@@ -1,4 +1,5 @@
 import { type AuditReport, type BackgroundAudit, Holdfast } from 'holdfast'
+import { FeatureFlags, KeySampler, Primitives } from 'holdfast/primitives'
 import { ApiKeys, Gate } from '../access/index.js'
 import { FindingsNews, FindingsWebhook, RequestedAudits } from '../audit/index.js'
 import { EventHub, type EventSettings } from '../events/index.js'
@@ -14,6 +15,8 @@ export interface Backend {
   events: EventHub
   webhooks: Webhooks
   audits: RequestedAudits
+  /** Feature flags of a tenant, to look after them. */
+  flagsOf(tenant: string): FeatureFlags
   /** Answers what is under way. The connections belong to others. */
   close(): Promise<void>
 }
@@ -29,6 +32,8 @@ export interface BackendSettings {
   eventsKeepMs: number
   /** 0: holds that are about to expire are not told of. */
   eventsExpiringMs: number
+  /** How long the walk over all keys of Redis rests between its steps. 0: there is none. */
+  keySampleMs: number
   /** That webhooks may be at although they are inside, or without TLS. */
   webhookHosts?: readonly string[] | undefined
   /** For tests. */
@@ -36,6 +41,9 @@ export interface BackendSettings {
   deliveries?: Partial<DispatcherSettings>
   telemetry: ServerTelemetry
 }
+
+/** Whose the keys are that the server itself makes with primitives. */
+const OWNER = 'holdfast'
 
 export async function openBackend({ redis, postgres }: Connections, settings: BackendSettings): Promise<Backend> {
   const { keyRate: rateMax, keyConcurrent: concurrentMax, telemetry } = settings
@@ -47,6 +55,7 @@ export async function openBackend({ redis, postgres }: Connections, settings: Ba
     events?.noteFindings(report.findings.filter((finding) => news.isNews(finding)))
   }
   // The schema was seen to when the connections were made.
+  const primitives = await Primitives.connect({ redis, postgres, owner: OWNER, migrate: false, telemetry })
   const holdfast = await Holdfast.connect({
     redis,
     postgres,
@@ -65,17 +74,28 @@ export async function openBackend({ redis, postgres }: Connections, settings: Ba
     const allowed = new Set(settings.webhookHosts)
     const webhooks = new Webhooks(postgres, keys.secret, allowed, settings.eventsKeepMs)
     const dispatcher = new WebhookDispatcher({ postgres, hub, webhooks, allowed, telemetry }, settings.deliveries)
+    const sampler = samplerOf(primitives, settings)
     const close = async () => {
-      await Promise.all([holdfast.close(), webhook?.close(), dispatcher.close()])
+      sampler?.stop()
+      await Promise.all([holdfast.close(), webhook?.close(), dispatcher.close(), primitives.close()])
       await hub.close()
       await gate.close()
     }
     const audits = new RequestedAudits(holdfast, settings.auditRepair, tell)
-    return { holdfast, keys, gate, events: hub, webhooks, audits, close }
+    const flagsOf = (tenant: string) => new FeatureFlags(primitives.forTenant(tenant))
+    return { holdfast, keys, gate, events: hub, webhooks, audits, flagsOf, close }
   } catch (error) {
-    await holdfast.close()
+    await Promise.all([holdfast.close(), primitives.close()])
     throw error
   }
+}
+
+/** Of the keys of all applications that share this Redis, not of ours alone. */
+function samplerOf(primitives: Primitives, { keySampleMs: everyMs }: BackendSettings): KeySampler | null {
+  if (everyMs === 0) return null
+  const sampler = new KeySampler(primitives, { everyMs })
+  sampler.start()
+  return sampler
 }
 
 function webhookOf({ auditWebhookUrl: url, auditWebhookSecret: secret, telemetry }: BackendSettings) {

@@ -1,6 +1,7 @@
 import { auditRoutes } from './audit.js'
 import { batchRoutes } from './batch.js'
 import { eventRoutes } from './events.js'
+import { flagRoutes } from './flags.js'
 import { holdRoutes } from './holds.js'
 import type { Routes } from './index.js'
 import { operationRoutes } from './operations.js'
@@ -14,7 +15,7 @@ import { webhookRoutes } from './webhooks.js'
 export type { ApiOptions } from './v1.js'
 
 /** Everything below `/v1`: behind the gate. */
-export const apiRoutes: Routes<ApiOptions> = async (app, { holdfast, gate, events, webhooks, audits }) => {
+export const apiRoutes: Routes<ApiOptions> = async (app, { holdfast, gate, events, webhooks, audits, flagsOf }) => {
   app.addHook('onRequest', (request, reply, done) => {
     try {
       const later = letIn(gate, request, reply)
@@ -40,7 +41,8 @@ export const apiRoutes: Routes<ApiOptions> = async (app, { holdfast, gate, event
     eventRoutes,
     webhookRoutes,
     auditRoutes,
+    flagRoutes,
   ]) {
-    await app.register(routes, { holdfast, gate, events, webhooks, audits })
+    await app.register(routes, { holdfast, gate, events, webhooks, audits, flagsOf })
   }
 }

@@ -1,6 +1,5 @@
-import { HoldfastError } from 'holdfast'
 import { Type } from 'typebox'
-import { requireKey } from '../access/index.js'
+import { requireKey, requireWholeTenant } from '../access/index.js'
 import { departureOf } from '../http/departure.js'
 import { Count, FindingCounts, FindingPage, PageLimit, refTo, Time } from '../schemas/index.js'
 import type { Routes } from './index.js'
@@ -56,9 +55,7 @@ export const auditRoutes: Routes<ApiOptions> = async (app, { holdfast, audits })
   }
   app.post('/audit', { schema: run, config }, async ({ caller, body }, reply) => {
     requireKey(caller)
-    if (caller.walletPrefix !== '') {
-      throw new HoldfastError('forbidden', 'Expected a key for all wallets, got one for those with a prefix')
-    }
+    requireWholeTenant(caller)
     const report = await audits.run({ ...body, signal: departureOf(reply) })
     const { shards, busy, blind, durationMs, tenants } = report
     const counts = tenants[caller.tenant] ?? { found: 0, repaired: 0, unrepaired: 0 }

@@ -56,6 +56,7 @@ export async function describeApi(app: FastifyInstance, version: string): Promis
         { name: 'tokens', description: 'For browsers' },
         { name: 'events', description: 'What happens, told as it happens' },
         { name: 'webhooks', description: 'Events, told to an address' },
+        { name: 'flags', description: 'Feature flags' },
         { name: 'health', description: 'For load balancers and orchestrators' },
         { name: 'operating', description: 'For whoever runs the server' },
       ],

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Durability, type ErrorCode, type Holdfast, HoldfastError, type Wallet } from 'holdfast'
+import type { FeatureFlags } from 'holdfast/primitives'
 import { Type } from 'typebox'
 import { type Caller, type Gate, requireScope, requireWallet, type Scope } from '../access/index.js'
 import type { RequestedAudits } from '../audit/index.js'
@@ -17,6 +18,8 @@ export interface ApiOptions {
   readonly events: EventHub
   readonly webhooks: Webhooks
   readonly audits: RequestedAudits
+  /** Feature flags of a tenant, to look after them. */
+  readonly flagsOf: (tenant: string) => FeatureFlags
 }
 
 declare module 'fastify' {

@@ -1,5 +1,6 @@
 import { CAUSES, type Cause, EVENT_NAMES } from 'holdfast'
 import { Type } from 'typebox'
+import { FLAG_SCHEMAS } from './flags.js'
 import { Balance, Count, Id, Metadata, oneOf, orNull, pageOf, refTo, Time } from './parts.js'
 
 const ENTRY_KINDS = [
@@ -222,4 +223,5 @@ export const SHARED = [
   Webhook,
   FindingCounts,
   Finding,
+  ...FLAG_SCHEMAS,
 ]

@@ -1,3 +1,4 @@
 export * from './answers.js'
+export * from './flags.js'
 export * from './parts.js'
 export { ProblemSchema } from './problem.js'

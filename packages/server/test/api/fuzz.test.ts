@@ -43,6 +43,8 @@ const ending = setInterval(() => api?.backend.events.endStreams(), 10)
 afterAll(() => clearInterval(ending))
 
 async function furnish(call: Caller): Promise<void> {
+  // By the name that the paths of made up requests have.
+  await call('PUT', '/v1/flags/h', { body: { on: true, description: 'of the victim' } })
   for (const id of WALLETS) {
     const path = `/v1/wallets/${encodeURIComponent(id)}`
     await call('PUT', path, { body: { currency: 'usd', metadata: { secret: 'of the victim' } } })
@@ -61,7 +63,8 @@ async function belongings(): Promise<unknown> {
       "SELECT e.* FROM holdfast.entries e JOIN holdfast.wallets w ON w.ref = e.wallet WHERE w.tenant = 'victim' ORDER BY e.wallet, e.seq",
     )
     const keys = await client.query("SELECT id, scopes, revoked_at FROM holdfast.api_keys WHERE tenant = 'victim'")
-    return { wallets: wallets.rows, entries: entries.rows, keys: keys.rows }
+    const flags = await client.query("SELECT * FROM holdfast.flags WHERE tenant = 'victim'")
+    return { flags: flags.rows, wallets: wallets.rows, entries: entries.rows, keys: keys.rows }
   } finally {
     await client.end()
   }

@@ -176,6 +176,16 @@ describe('what the server answers', () => {
     await check('DELETE', webhook)
     await check('POST', '/v1/audit', { shard: 0 })
     await check('GET', '/v1/audit/findings')
+    const condition = { attribute: 'country', test: 'in', value: ['DE'] }
+    const rules = [{ when: [condition, { attribute: 'plan', test: 'exists' }], serve: 12.5 }]
+    await check('PUT', '/v1/flags/described', { on: true, percentage: 50, rules, why: 'to see', version: 0 })
+    await check('GET', '/v1/flags')
+    await check('GET', '/v1/flags/described')
+    await check('POST', '/v1/flags/described/evaluate', { subject: 'user-17', attributes: { country: 'FR', age: 5 } })
+    await check('POST', '/v1/flags/described/kill', { why: 'payments fail' })
+    await check('POST', '/v1/flags/described/unkill')
+    await check('DELETE', '/v1/flags/described?why=done')
+    await check('GET', '/v1/flag-changes?flag=described')
     await check('GET', '/health/live')
     await check('GET', '/health/ready')
     await check('GET', '/health')
@@ -193,6 +203,8 @@ describe('what the server answers', () => {
       ['PUT', path, { currency: 'eur' }, undefined],
       ['GET', webhook, undefined, undefined],
       ['POST', '/v1/webhooks', { url: 'http://example.com/' }, undefined],
+      ['GET', '/v1/flags/described', undefined, undefined],
+      ['PUT', '/v1/flags/described', { on: true, version: 7 }, undefined],
     ] as const) {
       const { status } = await check(method, url, body, key)
       expect(status).toBeGreaterThanOrEqual(400)

@@ -33,6 +33,7 @@ export interface ApiSettings extends Partial<Pick<AppOptions, 'corsOrigins' | 'b
   keyConcurrent?: number
   eventsExpiringMs?: number
   auditRepair?: boolean
+  keySampleMs?: number
   streams?: BackendSettings['streams']
   deliveries?: BackendSettings['deliveries']
   webhookHosts?: readonly string[]
@@ -84,6 +85,7 @@ export class Api {
       keyConcurrent,
       auditIntervalMs: 0,
       auditRepair,
+      keySampleMs: settings.keySampleMs ?? 0,
       eventsKeepMs: 604_800_000,
       eventsExpiringMs,
       ...(streams && { streams }),

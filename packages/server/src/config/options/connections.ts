@@ -1,4 +1,4 @@
-import { KEYS, LOOKS, ON_A_DATABASE, SERVERS, TOOLS, WALLETS, WEBHOOKS } from '../command-names.js'
+import { FLAGS, KEYS, LOOKS, ON_A_DATABASE, SERVERS, TOOLS, WALLETS, WEBHOOKS } from '../command-names.js'
 import { option } from '../option.js'
 import { boolean, integer, nonEmpty, redisUrl, url } from '../parsers.js'
 
@@ -9,8 +9,8 @@ export const CONNECTIONS = {
     variable: 'REDIS_URL',
     hint: 'url',
     text: 'The Redis to use: one server; with redis+sentinel:// the master of that name, by its sentinels; with redis+cluster:// a Cluster, by some of its nodes. rediss for TLS. Where the sentinels have a password of their own, ?sentinelPassword= names it. Better in the environment when it holds a password: flags can be seen by others',
-    commands: [...SERVERS, ...TOOLS, ...LOOKS, 'stripe402 import'],
-    required: ['serve', ...TOOLS, ...LOOKS, 'stripe402 import'],
+    commands: [...SERVERS, ...TOOLS, ...LOOKS, ...FLAGS, 'stripe402 import'],
+    required: ['serve', ...TOOLS, ...LOOKS, ...FLAGS, 'stripe402 import'],
     secret: true,
     expected:
       'a URL such as redis://127.0.0.1:6379, rediss://user:password@host:6379/0, redis+sentinel://host:26379,host:26379/master or redis+cluster://host:6379,host:6379',
@@ -22,7 +22,7 @@ export const CONNECTIONS = {
     hint: 'url',
     text: 'The Postgres to use. Better in the environment when it holds a password: flags can be seen by others',
     commands: ON_A_DATABASE,
-    required: ['serve', 'migrate', ...TOOLS, ...LOOKS, ...KEYS, ...WEBHOOKS, 'stripe402 import'],
+    required: ['serve', 'migrate', ...TOOLS, ...LOOKS, ...KEYS, ...WEBHOOKS, ...FLAGS, 'stripe402 import'],
     secret: true,
     expected: 'a URL such as postgres://user:password@127.0.0.1:5432/database',
     parse: url('postgres:', 'postgresql:'),

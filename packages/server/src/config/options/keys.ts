@@ -1,4 +1,5 @@
 import { isScope, SCOPE_MEANINGS, SCOPES, type Scope } from '../../access/scopes.js'
+import { FLAGS } from '../command-names.js'
 import { option } from '../option.js'
 import { durationMs, integer, list, nonEmpty, plainText, UNIT_MS } from '../parsers.js'
 
@@ -17,9 +18,14 @@ export const KEY_OPTIONS = {
   tenant: option<string>({
     flag: 'tenant',
     hint: 'name',
-    text: 'Whose wallets it is about: those of this tenant. Lists without it show all',
-    commands: ['keys create', 'keys list', 'webhooks create', 'webhooks list', 'stripe402 import'],
-    defaultOf: { 'keys create': 'default', 'webhooks create': 'default', 'stripe402 import': 'default' },
+    text: 'Whose wallets or flags it is about: those of this tenant. Lists of keys and webhooks without it show all',
+    commands: ['keys create', 'keys list', 'webhooks create', 'webhooks list', ...FLAGS, 'stripe402 import'],
+    defaultOf: {
+      'keys create': 'default',
+      'webhooks create': 'default',
+      'stripe402 import': 'default',
+      ...(Object.fromEntries(FLAGS.map((name) => [name, 'default'])) as Record<(typeof FLAGS)[number], string>),
+    },
     expected: '1 to 64 of a-z, 0-9, _ and -',
     parse: (text) => (/^[a-z0-9_-]{1,64}$/.test(text) ? text : undefined),
   }),

@@ -1,0 +1,169 @@
+import { type PostgresHandle, type RedisHandle, startPostgres, startRedis } from '@holdfast/services'
+import { FeatureFlags, type FeatureFlagsOptions, Primitives } from 'holdfast/primitives'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { freshDatabase } from '../../../../test/servers.js'
+import { type On, SECRET, TOPOLOGIES } from './support/topologies.js'
+
+const author = { by: 'alice' }
+const AWAY = 'redis://127.0.0.1:1'
+const opened: { close(): unknown }[] = []
+const counts = new Map<string, number>()
+afterEach(async () => {
+  for (const one of opened.splice(0).reverse()) await one.close()
+  counts.clear()
+})
+
+/** Also counts how often Postgres is asked for flags. */
+async function connect(redis: On['redis'] | string, postgres: string): Promise<Primitives> {
+  const primitives = await Primitives.connect({
+    redis,
+    postgres,
+    secret: SECRET,
+    redisOptions: { commandTimeoutMs: 300, connectTimeoutMs: 200 },
+    postgresOptions: { connectTimeoutMs: 1_000 },
+    telemetry: {
+      observe(_, __, { query = '' } = {}) {
+        counts.set(query, (counts.get(query) ?? 0) + 1)
+      },
+    },
+  })
+  opened.push(primitives)
+  return primitives
+}
+
+function watching(primitives: Primitives, options: FeatureFlagsOptions = {}): FeatureFlags {
+  const flags = new FeatureFlags(primitives, options)
+  opened.push(flags)
+  return flags
+}
+
+describe.each(TOPOLOGIES)('how far a process may be behind, on %s', (_, open) => {
+  async function begin() {
+    const database = await freshDatabase()
+    const on = await open({ postgres: database })
+    opened.push(on)
+    const tenant = on.operation()
+    /** One whose changes never reach Redis, as of a process that dies right after the commit. */
+    const mute = new FeatureFlags((await connect(AWAY, database)).forTenant(tenant))
+    return { on, database, tenant, mute }
+  }
+
+  it('concurrency: a change that Redis never heard of is in force within the bound, and no age is ever too small', async () => {
+    const { on, database, tenant, mute } = await begin()
+    const stalenessMs = 4_000
+    await mute.put('a', { on: true, percentage: 0 }, author)
+    const readers = await Promise.all(
+      Array.from({ length: 3 }, async () => {
+        const flags = watching((await connect(on.redis, database)).forTenant(tenant), { stalenessMs })
+        await flags.ready()
+        return flags
+      }),
+    )
+    const change = await mute.kill('a', author)
+    expect(change).toMatchObject({ type: 'changed', announced: false })
+    const committedAt = performance.now()
+    // The time that this process itself could not run is no fault of the flags.
+    let lostMs = 0
+    let seen = 0
+    for (let at = committedAt; seen < readers.length; ) {
+      await new Promise((resolve) => setTimeout(resolve, 10))
+      const now = performance.now()
+      lostMs += Math.max(0, now - at - 15)
+      at = now
+      seen = 0
+      for (const flags of readers) {
+        const { because, ageMs } = flags.explain('a', 'user-17')
+        if (because === 'killed') seen += 1
+        // What was asked for after the commit has it.
+        else expect(now - (ageMs as number)).toBeLessThanOrEqual(committedAt + 2)
+      }
+      expect(now - committedAt - lostMs).toBeLessThan(stalenessMs)
+    }
+    expect(readers.every(({ standing }) => standing.isFresh)).toBe(true)
+  })
+
+  it('has one of all processes ask Postgres', async () => {
+    const { on, database, tenant, mute } = await begin()
+    await mute.put('a', { on: true }, author)
+    const stalenessMs = 1_600
+    const primitives = (await connect(on.redis, database)).forTenant(tenant)
+    const readers = Array.from({ length: 12 }, () => watching(primitives, { stalenessMs }))
+    await Promise.all(readers.map((one) => one.ready()))
+    counts.clear()
+    const startedAt = performance.now()
+    await vi.waitFor(() => expect(counts.get('readFlags')).toBeGreaterThanOrEqual(3), { timeout: 20_000 })
+    // Who asks has 200 ms for it before another is told to: of twelve that each asked for themselves there would be more.
+    expect(counts.get('readFlags')).toBeLessThanOrEqual(1 + (performance.now() - startedAt) / 200)
+    expect(readers.every((one) => one.isOn('a', 'u'))).toBe(true)
+  })
+})
+
+describe('flags without their servers', () => {
+  it('redis away: Postgres is asked instead, seldom, and changes still come through', async () => {
+    const redis = await startRedis({ source: 'installed' })
+    opened.push({ close: () => redis.stop() })
+    const database = await freshDatabase()
+    const primitives = await connect(redis.url, database)
+    const flags = watching(primitives, { stalenessMs: 800 })
+    await flags.put('a', { on: true }, author)
+    await flags.ready()
+    await redis.stop()
+    const elsewhere = new FeatureFlags(await connect(AWAY, database))
+    expect(await elsewhere.kill('a', author)).toMatchObject({ type: 'changed', announced: false })
+    await vi.waitFor(() => expect(flags.explain('a', 'u').because).toBe('killed'), { timeout: 20_000 })
+    counts.clear()
+    const startedAt = performance.now()
+    await vi.waitFor(() => expect(counts.get('readFlags')).toBeGreaterThanOrEqual(3), { timeout: 20_000 })
+    // Each 400 ms at most.
+    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(2 * 400 - 50)
+    expect(await flags.unkill('a', author)).toMatchObject({ type: 'changed', announced: false })
+    expect(flags.isOn('a', 'u')).toBe(true)
+  })
+
+  it('redis away: a process starts from Postgres alone', async () => {
+    const database = await freshDatabase()
+    const flags = watching(await connect(AWAY, database))
+    await flags.put('a', { on: true }, author)
+    await flags.ready()
+    expect(flags.explain('a', 'u')).toMatchObject({ on: true, because: 'percentage' })
+  })
+
+  it('expired, missing key: without Postgres the copy in Redis serves; without both the last known flags, with their age', async () => {
+    const [redis, postgres] = await servers()
+    const primitives = await connect(redis.url, postgres.url)
+    const stalenessMs = 800
+    const flags = watching(primitives, { stalenessMs })
+    const cautious = watching(primitives, { stalenessMs, lastKnownForMs: 1_000, defaults: { b: true } })
+    await flags.put('a', { on: true }, author)
+    await Promise.all([flags.ready(), cautious.ready()])
+    await postgres.stop()
+
+    const late = watching(primitives, { stalenessMs })
+    await late.ready()
+    expect(late.isOn('a', 'u')).toBe(true)
+    await vi.waitFor(() => expect(flags.standing.isFresh).toBe(false), { timeout: 20_000 })
+    await expect(flags.kill('a', author)).rejects.toMatchObject({ code: 'unavailable' })
+
+    await redis.stop()
+    const { ageMs } = flags.explain('a', 'u')
+    await vi.waitFor(() => expect(flags.explain('a', 'u').ageMs).toBeGreaterThan((ageMs as number) + 500))
+    expect(flags.explain('a', 'u')).toMatchObject({ on: true, because: 'percentage', version: 1 })
+    expect(flags.standing).toMatchObject({ revision: 1, isFresh: false })
+    await vi.waitFor(() => expect(cautious.explain('a', 'u')).toMatchObject({ on: false, because: 'too_old' }))
+    expect(cautious.isOn('b', 'u')).toBe(true)
+
+    const cold = watching(primitives)
+    await expect(cold.ready()).rejects.toMatchObject({ code: 'unavailable', retryable: true })
+    expect(() => cold.isOn('a', 'u')).toThrow(expect.objectContaining({ code: 'unavailable' }))
+    const declared = watching(primitives, { defaults: { a: true } })
+    await declared.ready()
+    expect(declared.explain('a', 'u')).toMatchObject({ on: true, because: 'unread', version: null, ageMs: null })
+    expect(declared.isOn('b', 'u')).toBe(false)
+  })
+})
+
+async function servers(): Promise<[RedisHandle, PostgresHandle]> {
+  const both = await Promise.all([startRedis({ source: 'installed' }), startPostgres({ source: 'installed' })])
+  for (const one of both) opened.push({ close: () => one.stop() })
+  return both
+}
