@@ -96,6 +96,7 @@ export async function simulate(seed: number, machines: Machines, traced = false)
   )
   const clients = new Clients(world, ids, memoryWallets, OPERATIONS, () => processes)
   const buyers = saleId === null ? null : new Buyers(world, saleId, seed ^ SALES, PURCHASES, () => processes)
+  if (saleId !== null) evictStock(world, servers, saleId, new Chance(~seed ^ SALES))
   const openings = new Openings(world, lateIds, () => processes)
   const transferers = new Transferers(world, ids, full, {
     processes: () => processes,
@@ -179,6 +180,14 @@ async function rest(world: World, { postgres }: Servers): Promise<void> {
   const rests = (): boolean =>
     database.intents.size === 0 && [...database.wallets()].every(({ row }) => row.since === 0)
   await world.run(began + RESTS_MAX_MS, rests)
+}
+
+/** A sale has two keys: in some schedules one of them goes alone, now and then. */
+function evictStock(world: World, servers: Servers, id: string, chance: Chance): void {
+  if (!chance.happens(0.4)) return
+  for (let n = chance.integer(1, 4); n > 0; n -= 1) {
+    world.plan(chance.next() * 15_000, () => servers.evictKey(keys.ofSale(id, 0).stockKey))
+  }
 }
 
 function openSale(database: SimDatabase, id: string): void {

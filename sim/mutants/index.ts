@@ -9,11 +9,12 @@ import { FORGETTING } from './forgetting.js'
 import { HOLDS } from './holds.js'
 import { LUA, type Mutant } from './mutant.js'
 import { PROTOCOL } from './protocol.js'
+import { STOCK } from './stock.js'
 import { TRANSFERS } from './transfers.js'
 
 export type { Mutant } from './mutant.js'
 
-export const MUTANTS: readonly Mutant[] = [...PROTOCOL, ...HOLDS, ...FORGETTING, ...TRANSFERS, ...AUDITS]
+export const MUTANTS: readonly Mutant[] = [...PROTOCOL, ...HOLDS, ...FORGETTING, ...TRANSFERS, ...STOCK, ...AUDITS]
 
 /** Changes that cost time and nothing else: the protocol must hold without them. */
 export const HARMLESS: readonly Pick<Mutant, 'rule' | 'patches'>[] = [

@@ -1,0 +1,29 @@
+/** The stock of sales. */
+import { LUA, type Mutant } from './mutant.js'
+
+export const STOCK: readonly Mutant[] = [
+  {
+    rule: 'every key of a sale carries the epoch',
+    without: 'the stock is evicted alone and reads as if nothing were sold',
+    patches: [{ file: LUA, find: 'if values[#fields] ~= digits(w.epoch) then', replace: 'if false then' }],
+    within: 200,
+  },
+  {
+    rule: 'what lies in a checkout comes back with it',
+    without: 'a checkout runs out, and its items can never be bought again',
+    patches: [
+      {
+        file: LUA,
+        find: "local before = checkout.mode == 'reserve' and checkout.lines or {}",
+        replace: "local before = checkout.mode == 'reserve' and kind ~= 'expire' and checkout.lines or {}",
+      },
+    ],
+    within: 50,
+  },
+  {
+    rule: 'the limit of a user is taken in the step that it is checked in',
+    without: 'somebody who asks again and again has more than the limit',
+    patches: [{ file: LUA, find: 'taken = taken + total(order.lines)', replace: 'taken = taken + 0' }],
+    within: 50,
+  },
+]
