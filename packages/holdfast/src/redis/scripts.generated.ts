@@ -11864,7 +11864,7 @@ return reply
 
 export const windowAdd: Script = {
   name: 'window_add',
-  sha1: 'fdcfb2f75a96d4b2c8fc098fc2c2f930add33291',
+  sha1: '6ba304779255ba4eb6ba1f40cee312b7f853b180',
   keys: { min: 1, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -11913,18 +11913,19 @@ end
 return one, two, three
 end
 return each(1, 2, function(k, a)
-local key, by = KEYS[k + 1], tonumber(ARGV[a + 1])
+local key, by = KEYS[k + 1], ARGV[a + 1]
 local value = redis.call('GET', key)
-local count = count_of(value)
-if count > COUNT_MAX - by then
+if not value then
+redis.call('SET', key, by, 'PX', ARGV[a + 2])
+return by
+end
+if #value > 1 and string.byte(value) == 48 then
+damaged()
+end
+if count_of(value) > COUNT_MAX - tonumber(by) then
 return 'over'
 end
-if value then
-redis.call('SET', key, digits(count + by), 'KEEPTTL')
-else
-redis.call('SET', key, digits(by), 'PX', ARGV[a + 2])
-end
-return digits(count + by)
+return digits(redis.call('INCRBY', key, by))
 end)
 `,
 }
