@@ -25,6 +25,7 @@ export async function runTypeScript(entry, args) {
     // Dependencies stay what they are, with their files around them; only the library is taken from its sources.
     packages: 'external',
     alias: {
+      'holdfast/primitives': join(ROOT, 'packages/holdfast/src/primitives/index.ts'),
       'holdfast/stripe402': join(ROOT, 'packages/holdfast/src/stripe402/index.ts'),
       holdfast: join(ROOT, 'packages/holdfast/src/index.ts'),
     },

@@ -8,6 +8,7 @@ import { runFallback } from '../fallback/suite.js'
 import { runGrowth } from '../growth/suite.js'
 import { runHttp } from '../http/suite.js'
 import { runImport } from '../import/suite.js'
+import { runPrimitives } from '../primitives/suite.js'
 import { runStripe402 } from '../stripe402/suite.js'
 import { runWallets } from '../wallets/suite.js'
 import { BenchError } from './error.js'
@@ -41,6 +42,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   growth: runGrowth,
   http: runHttp,
   import: runImport,
+  primitives: runPrimitives,
   stripe402: runStripe402,
   wallets: runWallets,
 }

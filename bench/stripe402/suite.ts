@@ -1,9 +1,7 @@
 /** What a deduction costs: the store of Holdfast against the published way, on the same server, in the same run. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { startRedis } from '@holdfast/services'
 import type { Suite } from '../harness/command.js'
-import { treeCpuMs } from '../harness/cpu.js'
-import { Latencies } from '../harness/latency.js'
+import { runLoop, type Sample, turned } from '../harness/loop.js'
 import { describeMachine, type Machine } from '../harness/machine.js'
 import { type Measured, measured, ratio } from '../harness/statistics.js'
 import { Contender, type ContenderName, TITLES } from './contenders.js'
@@ -36,14 +34,6 @@ export interface Stripe402Data {
   readonly checks: readonly { readonly contender: ContenderName; readonly told: number; readonly missing: number }[]
 }
 
-interface Sample {
-  readonly perSecond: number
-  readonly p50Ms: number
-  readonly p99Ms: number
-  readonly nodeUs: number
-  readonly redisUs: number
-}
-
 const NAMES: readonly ContenderName[] = ['published', 'store', 'keyed']
 
 export const runStripe402: Suite = async ({ size, commandLine, say }) => {
@@ -61,8 +51,9 @@ export const runStripe402: Suite = async ({ size, commandLine, say }) => {
     for (let round = 0; round <= plan.rounds; round += 1) {
       for (const place of ['spread', 'hot'] as const) {
         for (const callers of plan.callers) {
-          for (const [name, contender] of turned(contenders, round)) {
-            const sample = await measure(contender, place === 'hot', callers, plan, server.pid as number)
+          for (const [name, contender] of turned([...contenders], round)) {
+            const loop = { ...plan, callers, redisPid: server.pid as number }
+            const sample = await runLoop(() => contender.deduct(place === 'hot'), loop)
             const key = `${place} ${callers} ${name}`
             if (round > 0) samples.set(key, [...(samples.get(key) ?? []), sample])
           }
@@ -86,55 +77,6 @@ export const runStripe402: Suite = async ({ size, commandLine, say }) => {
     for (const contender of contenders.values()) contender.close()
     await server.stop()
   }
-}
-
-/** Each round begins with another. */
-function turned<K, V>(all: ReadonlyMap<K, V>, by: number): [K, V][] {
-  const entries = [...all]
-  return entries.map((_, at) => entries[(at + by) % entries.length] as [K, V])
-}
-
-/** Callers in a closed loop: who is answered asks again at once. */
-async function measure(
-  contender: Contender,
-  isHot: boolean,
-  callers: number,
-  { warmUpMs, measureMs }: Plan,
-  redisPid: number,
-): Promise<Sample> {
-  let isOver = false
-  let latencies = new Latencies()
-  let done = 0
-  const caller = async () => {
-    while (!isOver) {
-      const from = performance.now()
-      await contender.deduct(isHot)
-      latencies.record(performance.now() - from)
-      done += 1
-    }
-  }
-  const all = Promise.all(Array.from({ length: callers }, caller))
-  await Promise.race([all, sleep(warmUpMs)])
-  latencies = new Latencies()
-  done = 0
-  const before = meter(redisPid)
-  await Promise.race([all, sleep(measureMs)])
-  const after = meter(redisPid)
-  const measuredDone = done
-  isOver = true
-  await all
-  return {
-    perSecond: (measuredDone * 1_000) / (after.at - before.at),
-    p50Ms: latencies.percentile(50),
-    p99Ms: latencies.percentile(99),
-    nodeUs: (after.nodeUs - before.nodeUs) / measuredDone,
-    redisUs: ((after.redisMs - before.redisMs) * 1_000) / measuredDone,
-  }
-}
-
-function meter(redisPid: number) {
-  const { user, system } = process.cpuUsage()
-  return { at: performance.now(), nodeUs: user + system, redisMs: treeCpuMs(redisPid) }
 }
 
 function cellsOf({ callers }: Plan, samples: ReadonlyMap<string, readonly Sample[]>): Cell[] {

@@ -83,7 +83,10 @@ describe('the books', () => {
 
 describe('the command', () => {
   it.each([
-    [['sails'], 'suite: expected append, audit, fallback, growth, http, import, stripe402, wallets, got sails'],
+    [
+      ['sails'],
+      'suite: expected append, audit, fallback, growth, http, import, primitives, stripe402, wallets, got sails',
+    ],
     [['--fast'], "Unknown option '--fast'"],
     [['--quick', '--smoke'], 'Expected one of --quick and --smoke, got both'],
   ])('refuses %j and says why', async (args, message) => {

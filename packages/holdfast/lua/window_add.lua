@@ -10,16 +10,19 @@
 -- @include primitives/count
 
 return each(1, 2, function(k, a)
-  local key, by = KEYS[k + 1], tonumber(ARGV[a + 1])
+  local key, by = KEYS[k + 1], ARGV[a + 1]
   local value = redis.call('GET', key)
-  local count = count_of(value)
-  if count > COUNT_MAX - by then
+  if not value then
+    redis.call('SET', key, by, 'PX', ARGV[a + 2])
+    return by
+  end
+  -- INCRBY reads no zero in front of others.
+  if #value > 1 and string.byte(value) == 48 then
+    damaged()
+  end
+  if count_of(value) > COUNT_MAX - tonumber(by) then
     return 'over'
   end
-  if value then
-    redis.call('SET', key, digits(count + by), 'KEEPTTL')
-  else
-    redis.call('SET', key, digits(by), 'PX', ARGV[a + 2])
-  end
-  return digits(count + by)
+  -- A quarter cheaper than to write the sum, and the end stays as it is.
+  return digits(redis.call('INCRBY', key, by))
 end)

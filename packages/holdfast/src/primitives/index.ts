@@ -28,6 +28,16 @@ export {
   type OwnPosition,
 } from './activity/dense-index.js'
 export type { Progress, RetentionRow, Returned } from './activity/retention.js'
+export {
+  type BloomAdded,
+  type BloomFill,
+  BloomFilter,
+  type BloomFilterOptions,
+  type BloomMembership,
+} from './bloom/bloom-filter.js'
+export type { BloomMirror, BloomMirrorMembership, BloomMirrorOptions } from './bloom/mirror.js'
+export type { BloomItems, BloomRebuilt } from './bloom/rebuild.js'
+export type { BloomSize } from './bloom/size.js'
 export { type BucketCall, TokenBucket, type TokenBucketOptions } from './bucket/token-bucket.js'
 export { Cell, type CellOptions, type SetOptions, type SwapOptions } from './cell/cell.js'
 export type { CellDelete, CellRead, CellSet, CellSetOver, CellSwap, CellTime, OneOfMany } from './cell/results.js'

@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto'
+import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
 import { integer, invalid, show, text } from '../input/index.js'
 import { slotOf } from '../redis/index.js'
 
@@ -109,7 +109,7 @@ export class KeySpace {
   readonly pattern: string
   readonly prefix: string
   readonly tenant: string
-  readonly #secret: Uint8Array
+  readonly #secret: KeyObject
 
   constructor(
     { owner, tenant, secret }: KeysOptions,
@@ -120,7 +120,7 @@ export class KeySpace {
     this.pattern = `hf:${owner}:${purpose}:${VERSION}`
     this.prefix = `${this.pattern}:${tenant}:${operation}:`
     this.tenant = tenant
-    this.#secret = secret
+    this.#secret = createSecretKey(secret)
   }
 
   /** Of somebody or something. Several words are one scope only as the same words: `['a', 'b']` is not `['ab']`. */

@@ -1177,6 +1177,868 @@ export const agendaScan: Script = {
 `,
 }
 
+export const bloomAdd: Script = {
+  name: 'bloom_add',
+  sha1: '51e768874aafe10c5fca9a9f924ce00db4a80f01',
+  keys: { min: 3, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local MARK_BYTES = 8
+local states = {}
+local function split(text)
+local current, building = string.match(text, '^(%S*) (%S*)$')
+if not current then
+damaged()
+end
+return { text = text, current = current, building = building }
+end
+local function state_of(key)
+local state = states[key]
+if not state then
+state = split(redis.call('GET', key) or ' ')
+states[key] = state
+end
+return state
+end
+local function has_chunk(key, bytes)
+local length = redis.call('STRLEN', key)
+if length ~= 0 and length ~= bytes + MARK_BYTES then
+damaged()
+end
+return length ~= 0
+end
+local function put(key, bytes, offsets)
+local is_new = false
+local first
+for offset in string.gmatch(offsets, '%d+') do
+first = first or offset
+if redis.call('SETBIT', key, offset, 1) == 0 then
+is_new = true
+end
+end
+if not is_new then
+return 0
+end
+local mark = bytes * 8
+return redis.call('BITFIELD', key, 'INCRBY', 'u32', mark, 1, 'INCRBY', 'u32', mark + 32, first)[1]
+end
+return each(3, 5, function(k, a)
+local key = KEYS[k + 1]
+local state = state_of(key)
+if state.text ~= ARGV[a + 1] then
+return state.text
+end
+local bytes, next_bytes = tonumber(ARGV[a + 2]), tonumber(ARGV[a + 4])
+local has_current = state.current ~= '' and has_chunk(KEYS[k + 2], bytes)
+if state.building ~= '' then
+if has_chunk(KEYS[k + 3], next_bytes) then
+put(KEYS[k + 3], next_bytes, ARGV[a + 5])
+else
+states[key] = split(state.current .. ' ')
+if state.current == '' then
+redis.call('UNLINK', key)
+else
+redis.call('SET', key, states[key].text, 'KEEPTTL')
+end
+end
+end
+if not has_current then
+return -1
+end
+return put(KEYS[k + 2], bytes, ARGV[a + 3])
+end)
+`,
+}
+
+export const bloomBegin: Script = {
+  name: 'bloom_begin',
+  sha1: 'c0898c294953d8aec2278d4cf16fb262589844ed',
+  keys: { min: 2, variable: true },
+  resend: 'safe',
+  batchMax: 512,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local MARK_BYTES = 8
+local states = {}
+local function split(text)
+local current, building = string.match(text, '^(%S*) (%S*)$')
+if not current then
+damaged()
+end
+return { text = text, current = current, building = building }
+end
+local function state_of(key)
+local state = states[key]
+if not state then
+state = split(redis.call('GET', key) or ' ')
+states[key] = state
+end
+return state
+end
+local function has_chunk(key, bytes)
+local length = redis.call('STRLEN', key)
+if length ~= 0 and length ~= bytes + MARK_BYTES then
+damaged()
+end
+return length ~= 0
+end
+local function is_past(ends_at)
+local time = redis.call('TIME')
+return ends_at ~= '0' and tonumber(ends_at) <= tonumber(time[1]) * 1000 + tonumber(time[2]) / 1000
+end
+local function has_all(from, to, bytes)
+for i = from, to do
+if not has_chunk(KEYS[i], bytes) then
+return false
+end
+end
+return true
+end
+local function keep(from, to, ends_at)
+for i = from, to do
+if ends_at == '0' then
+redis.call('PERSIST', KEYS[i])
+else
+redis.call('PEXPIREAT', KEYS[i], ends_at)
+end
+end
+end
+local function write_state(key, text, ends_at)
+if ends_at == '0' then
+redis.call('SET', key, text)
+else
+redis.call('SET', key, text, 'PXAT', ends_at)
+end
+end
+local state = state_of(KEYS[1])
+if state.current == ARGV[2] then
+return 'begun'
+end
+if state.current ~= '' then
+return 'exists'
+end
+if is_past(ARGV[4]) then
+return 'expired'
+end
+if not has_all(2, #KEYS, tonumber(ARGV[3])) then
+return 'lost'
+end
+keep(2, #KEYS, ARGV[4])
+write_state(KEYS[1], ARGV[2] .. ' ' .. state.building, ARGV[4])
+return 'begun'
+`,
+}
+
+export const bloomCheck: Script = {
+  name: 'bloom_check',
+  sha1: 'f1525f4275e677d8c911c1dfac32ee190f73b569',
+  keys: { min: 2, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: true,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local MARK_BYTES = 8
+local states = {}
+local function split(text)
+local current, building = string.match(text, '^(%S*) (%S*)$')
+if not current then
+damaged()
+end
+return { text = text, current = current, building = building }
+end
+local function state_of(key)
+local state = states[key]
+if not state then
+state = split(redis.call('GET', key) or ' ')
+states[key] = state
+end
+return state
+end
+local function has_chunk(key, bytes)
+local length = redis.call('STRLEN', key)
+if length ~= 0 and length ~= bytes + MARK_BYTES then
+damaged()
+end
+return length ~= 0
+end
+return each(2, 3, function(k, a)
+local state = state_of(KEYS[k + 1])
+if state.current ~= ARGV[a + 1] then
+return state.text
+end
+if state.current == '' or not has_chunk(KEYS[k + 2], tonumber(ARGV[a + 2])) then
+return -1
+end
+for offset in string.gmatch(ARGV[a + 3], '%d+') do
+if redis.call('GETBIT', KEYS[k + 2], offset) == 0 then
+return 0
+end
+end
+return 1
+end)
+`,
+}
+
+export const bloomDrop: Script = {
+  name: 'bloom_drop',
+  sha1: 'db428e225aa1684e6aa89ee311b6cb4667d0812a',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 1024,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local MARK_BYTES = 8
+local states = {}
+local function split(text)
+local current, building = string.match(text, '^(%S*) (%S*)$')
+if not current then
+damaged()
+end
+return { text = text, current = current, building = building }
+end
+local function state_of(key)
+local state = states[key]
+if not state then
+state = split(redis.call('GET', key) or ' ')
+states[key] = state
+end
+return state
+end
+local function has_chunk(key, bytes)
+local length = redis.call('STRLEN', key)
+if length ~= 0 and length ~= bytes + MARK_BYTES then
+damaged()
+end
+return length ~= 0
+end
+local state = state_of(KEYS[1])
+if state.text == ARGV[3] then
+return 0
+end
+if state.text ~= ARGV[2] then
+return state.text
+end
+for i = 2, #KEYS do
+redis.call('UNLINK', KEYS[i])
+end
+if ARGV[3] == ' ' then
+redis.call('UNLINK', KEYS[1])
+else
+redis.call('SET', KEYS[1], ARGV[3], 'KEEPTTL')
+end
+return 1
+`,
+}
+
+export const bloomFill: Script = {
+  name: 'bloom_fill',
+  sha1: '9be25d715fc366712c53aca5b767abab2f65d36a',
+  keys: { min: 2, variable: true },
+  resend: 'safe',
+  batchMax: 64,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local MARK_BYTES = 8
+local states = {}
+local function split(text)
+local current, building = string.match(text, '^(%S*) (%S*)$')
+if not current then
+damaged()
+end
+return { text = text, current = current, building = building }
+end
+local function state_of(key)
+local state = states[key]
+if not state then
+state = split(redis.call('GET', key) or ' ')
+states[key] = state
+end
+return state
+end
+local function has_chunk(key, bytes)
+local length = redis.call('STRLEN', key)
+if length ~= 0 and length ~= bytes + MARK_BYTES then
+damaged()
+end
+return length ~= 0
+end
+local function put(key, bytes, offsets)
+local is_new = false
+local first
+for offset in string.gmatch(offsets, '%d+') do
+first = first or offset
+if redis.call('SETBIT', key, offset, 1) == 0 then
+is_new = true
+end
+end
+if not is_new then
+return 0
+end
+local mark = bytes * 8
+return redis.call('BITFIELD', key, 'INCRBY', 'u32', mark, 1, 'INCRBY', 'u32', mark + 32, first)[1]
+end
+return each(2, 3, function(k, a)
+local bytes = tonumber(ARGV[a + 2])
+if state_of(KEYS[k + 1]).building ~= ARGV[a + 1] or not has_chunk(KEYS[k + 2], bytes) then
+return -1
+end
+return put(KEYS[k + 2], bytes, ARGV[a + 3])
+end)
+`,
+}
+
+export const bloomMake: Script = {
+  name: 'bloom_make',
+  sha1: 'fb34a46cdc33e8230590e56a422b5c762fb1dcc5',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 16,
+  batchArg: 1,
+  readonly: false,
+  source: `local empty = string.rep('\\0', tonumber(ARGV[2]) + 8)
+for i = 1, #KEYS do
+redis.call('SET', KEYS[i], empty, 'PX', ARGV[3])
+end
+return 1
+`,
+}
+
+export const bloomNews: Script = {
+  name: 'bloom_news',
+  sha1: 'fbea0ad51142d6ce495becabc96b804e7c596cf1',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 512,
+  batchArg: 1,
+  readonly: true,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local MARK_BYTES = 8
+local states = {}
+local function split(text)
+local current, building = string.match(text, '^(%S*) (%S*)$')
+if not current then
+damaged()
+end
+return { text = text, current = current, building = building }
+end
+local function state_of(key)
+local state = states[key]
+if not state then
+state = split(redis.call('GET', key) or ' ')
+states[key] = state
+end
+return state
+end
+local function has_chunk(key, bytes)
+local length = redis.call('STRLEN', key)
+if length ~= 0 and length ~= bytes + MARK_BYTES then
+damaged()
+end
+return length ~= 0
+end
+local state = state_of(KEYS[1])
+if state.current ~= ARGV[2] then
+return state.text
+end
+local bytes = tonumber(ARGV[3])
+local marks = {}
+for i = 2, #KEYS do
+marks[i - 1] = has_chunk(KEYS[i], bytes) and redis.call('GETRANGE', KEYS[i], bytes, -1) or ''
+end
+return marks
+`,
+}
+
+export const bloomOffer: Script = {
+  name: 'bloom_offer',
+  sha1: '2181387ed7ad4ad3fa7f0a5765becd505abeb9f4',
+  keys: { min: 2, variable: false },
+  resend: 'safe',
+  batchMax: null,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local MARK_BYTES = 8
+local states = {}
+local function split(text)
+local current, building = string.match(text, '^(%S*) (%S*)$')
+if not current then
+damaged()
+end
+return { text = text, current = current, building = building }
+end
+local function state_of(key)
+local state = states[key]
+if not state then
+state = split(redis.call('GET', key) or ' ')
+states[key] = state
+end
+return state
+end
+local function has_chunk(key, bytes)
+local length = redis.call('STRLEN', key)
+if length ~= 0 and length ~= bytes + MARK_BYTES then
+damaged()
+end
+return length ~= 0
+end
+local state = state_of(KEYS[1])
+if state.building == ARGV[2] then
+return 'building'
+end
+if state.building ~= ARGV[1] then
+return state.text
+end
+if state.building ~= '' and redis.call('EXISTS', KEYS[2]) == 1 then
+return 'busy'
+end
+if state.current ~= '' then
+redis.call('SET', KEYS[1], state.current .. ' ' .. ARGV[2], 'KEEPTTL')
+else
+redis.call('SET', KEYS[1], ' ' .. ARGV[2], 'PX', ARGV[3])
+end
+return 'building'
+`,
+}
+
+export const bloomRead: Script = {
+  name: 'bloom_read',
+  sha1: 'de18ea5550817603096a6a4600d0a4e4209d1485',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 4,
+  batchArg: 1,
+  readonly: true,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local MARK_BYTES = 8
+local states = {}
+local function split(text)
+local current, building = string.match(text, '^(%S*) (%S*)$')
+if not current then
+damaged()
+end
+return { text = text, current = current, building = building }
+end
+local function state_of(key)
+local state = states[key]
+if not state then
+state = split(redis.call('GET', key) or ' ')
+states[key] = state
+end
+return state
+end
+local function has_chunk(key, bytes)
+local length = redis.call('STRLEN', key)
+if length ~= 0 and length ~= bytes + MARK_BYTES then
+damaged()
+end
+return length ~= 0
+end
+local chunks = {}
+for i = 1, #KEYS do
+chunks[i] = has_chunk(KEYS[i], tonumber(ARGV[2])) and redis.call('GET', KEYS[i]) or ''
+end
+return chunks
+`,
+}
+
+export const bloomRenew: Script = {
+  name: 'bloom_renew',
+  sha1: '3cc50ff308b0e20fa5f5ca20fb25852aac849273',
+  keys: { min: 2, variable: true },
+  resend: 'safe',
+  batchMax: 512,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local MARK_BYTES = 8
+local states = {}
+local function split(text)
+local current, building = string.match(text, '^(%S*) (%S*)$')
+if not current then
+damaged()
+end
+return { text = text, current = current, building = building }
+end
+local function state_of(key)
+local state = states[key]
+if not state then
+state = split(redis.call('GET', key) or ' ')
+states[key] = state
+end
+return state
+end
+local function has_chunk(key, bytes)
+local length = redis.call('STRLEN', key)
+if length ~= 0 and length ~= bytes + MARK_BYTES then
+damaged()
+end
+return length ~= 0
+end
+local state = state_of(KEYS[1])
+if state.building ~= ARGV[2] then
+return 0
+end
+for i = 2, #KEYS do
+if not has_chunk(KEYS[i], tonumber(ARGV[3])) then
+return 0
+end
+end
+for i = 2, #KEYS do
+redis.call('PEXPIRE', KEYS[i], ARGV[4])
+end
+if state.current == '' then
+redis.call('PEXPIRE', KEYS[1], ARGV[4])
+end
+return 1
+`,
+}
+
+export const bloomSwap: Script = {
+  name: 'bloom_swap',
+  sha1: '7a32605d7a8dbb47b1c8756dc74e00dab67bb318',
+  keys: { min: 2, variable: true },
+  resend: 'safe',
+  batchMax: 1024,
+  batchArg: 1,
+  readonly: false,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local MARK_BYTES = 8
+local states = {}
+local function split(text)
+local current, building = string.match(text, '^(%S*) (%S*)$')
+if not current then
+damaged()
+end
+return { text = text, current = current, building = building }
+end
+local function state_of(key)
+local state = states[key]
+if not state then
+state = split(redis.call('GET', key) or ' ')
+states[key] = state
+end
+return state
+end
+local function has_chunk(key, bytes)
+local length = redis.call('STRLEN', key)
+if length ~= 0 and length ~= bytes + MARK_BYTES then
+damaged()
+end
+return length ~= 0
+end
+local function is_past(ends_at)
+local time = redis.call('TIME')
+return ends_at ~= '0' and tonumber(ends_at) <= tonumber(time[1]) * 1000 + tonumber(time[2]) / 1000
+end
+local function has_all(from, to, bytes)
+for i = from, to do
+if not has_chunk(KEYS[i], bytes) then
+return false
+end
+end
+return true
+end
+local function keep(from, to, ends_at)
+for i = from, to do
+if ends_at == '0' then
+redis.call('PERSIST', KEYS[i])
+else
+redis.call('PEXPIREAT', KEYS[i], ends_at)
+end
+end
+end
+local function write_state(key, text, ends_at)
+if ends_at == '0' then
+redis.call('SET', key, text)
+else
+redis.call('SET', key, text, 'PXAT', ends_at)
+end
+end
+local state = state_of(KEYS[1])
+if state.current == ARGV[3] then
+return 'swapped'
+end
+if is_past(ARGV[6]) then
+return 'expired'
+end
+if state.building ~= ARGV[3] then
+return 'lost'
+end
+if state.current ~= ARGV[2] then
+return state.text
+end
+local last = 1 + tonumber(ARGV[4])
+if not has_all(2, last, tonumber(ARGV[5])) then
+return 'lost'
+end
+keep(2, last, ARGV[6])
+for i = last + 1, #KEYS do
+redis.call('PEXPIRE', KEYS[i], ARGV[7])
+end
+write_state(KEYS[1], state.building .. ' ', ARGV[6])
+return 'swapped'
+`,
+}
+
+export const bloomWeigh: Script = {
+  name: 'bloom_weigh',
+  sha1: '574531896ef66b9da80720cb3aa144300dcc2d03',
+  keys: { min: 1, variable: true },
+  resend: 'safe',
+  batchMax: 32,
+  batchArg: 1,
+  readonly: true,
+  source: `local function damaged()
+error({ err = 'DAMAGED' })
+end
+local REFUSED = { READONLY = true, OOM = true, MISCONF = true, NOREPLICAS = true, MASTERDOWN = true }
+local function each(keys_each, args_each, act)
+local answers = {}
+for i = 1, tonumber(ARGV[1]) do
+local done, answer = pcall(act, (i - 1) * keys_each, (i - 1) * args_each + 1)
+if done then
+answers[i] = answer
+else
+local why = type(answer) == 'table' and answer.err or tostring(answer)
+if REFUSED[string.match(why, '^%u+')] then
+error({ err = why })
+end
+answers[i] = { '!', why }
+end
+end
+return answers
+end
+local MARK_BYTES = 8
+local states = {}
+local function split(text)
+local current, building = string.match(text, '^(%S*) (%S*)$')
+if not current then
+damaged()
+end
+return { text = text, current = current, building = building }
+end
+local function state_of(key)
+local state = states[key]
+if not state then
+state = split(redis.call('GET', key) or ' ')
+states[key] = state
+end
+return state
+end
+local function has_chunk(key, bytes)
+local length = redis.call('STRLEN', key)
+if length ~= 0 and length ~= bytes + MARK_BYTES then
+damaged()
+end
+return length ~= 0
+end
+local bytes = tonumber(ARGV[2])
+local counts = {}
+for i = 1, #KEYS do
+counts[i] = has_chunk(KEYS[i], bytes) and redis.call('BITCOUNT', KEYS[i], 0, bytes - 1) or -1
+end
+return counts
+`,
+}
+
 export const bucketConsume: Script = {
   name: 'bucket_consume',
   sha1: '0b211cafa1aeb364a9ddb03a4f628af421a43c9b',
@@ -13913,7 +14775,7 @@ return reply
 
 export const windowAdd: Script = {
   name: 'window_add',
-  sha1: 'fdcfb2f75a96d4b2c8fc098fc2c2f930add33291',
+  sha1: '6ba304779255ba4eb6ba1f40cee312b7f853b180',
   keys: { min: 1, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -13962,18 +14824,19 @@ end
 return one, two, three
 end
 return each(1, 2, function(k, a)
-local key, by = KEYS[k + 1], tonumber(ARGV[a + 1])
+local key, by = KEYS[k + 1], ARGV[a + 1]
 local value = redis.call('GET', key)
-local count = count_of(value)
-if count > COUNT_MAX - by then
+if not value then
+redis.call('SET', key, by, 'PX', ARGV[a + 2])
+return by
+end
+if #value > 1 and string.byte(value) == 48 then
+damaged()
+end
+if count_of(value) > COUNT_MAX - tonumber(by) then
 return 'over'
 end
-if value then
-redis.call('SET', key, digits(count + by), 'KEEPTTL')
-else
-redis.call('SET', key, digits(by), 'PX', ARGV[a + 2])
-end
-return digits(count + by)
+return digits(redis.call('INCRBY', key, by))
 end)
 `,
 }
@@ -14184,4 +15047,4 @@ return witnesses
 `,
 }
 
-export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, bucketConsume, bucketPeek, bucketRefund, cellDrop, cellGet, cellSet, cellSwap, cellTransition, cellUnlink, exposureExpose, exposureFind, flagsRead, flagsWrite, flightClaim, flightDrop, flightFail, flightGet, flightPut, idempotencyClaim, idempotencyEnd, idempotencyHide, idempotencyPeek, idempotencyRenew, idempotencyShow, keyTtl, leaseRaise, leaseTake, limitsConsume, limitsPeek, limitsRefund, limitsReset, lockRelease, lockRenew, lockTake, markerClaim, markerExtend, markerPeek, markerRelease, otpAttempt, otpPeek, packedGet, packedIncrement, packedReset, packedSet, permissionsChange, permissionsForget, permissionsRead, sequenceNext, sequenceRaise, shardedAdd, shardedRead, shardedReset, shardedTake, slidingConsume, slidingPeek, slidingRefund, stockRunning, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, tokenConsume, tokenIssue, tokenPeek, tokenRevoke, tokenRevokeAll, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>
+export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, bloomAdd, bloomBegin, bloomCheck, bloomDrop, bloomFill, bloomMake, bloomNews, bloomOffer, bloomRead, bloomRenew, bloomSwap, bloomWeigh, bucketConsume, bucketPeek, bucketRefund, cellDrop, cellGet, cellSet, cellSwap, cellTransition, cellUnlink, exposureExpose, exposureFind, flagsRead, flagsWrite, flightClaim, flightDrop, flightFail, flightGet, flightPut, idempotencyClaim, idempotencyEnd, idempotencyHide, idempotencyPeek, idempotencyRenew, idempotencyShow, keyTtl, leaseRaise, leaseTake, limitsConsume, limitsPeek, limitsRefund, limitsReset, lockRelease, lockRenew, lockTake, markerClaim, markerExtend, markerPeek, markerRelease, otpAttempt, otpPeek, packedGet, packedIncrement, packedReset, packedSet, permissionsChange, permissionsForget, permissionsRead, sequenceNext, sequenceRaise, shardedAdd, shardedRead, shardedReset, shardedTake, slidingConsume, slidingPeek, slidingRefund, stockRunning, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, tokenConsume, tokenIssue, tokenPeek, tokenRevoke, tokenRevokeAll, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>

@@ -72,6 +72,7 @@ describe.each(TOPOLOGIES)('fixed window on %s', (_, open) => {
       () => on.redis.set(key, '1.5'),
       () => on.redis.set(key, '9007199254740992'),
       () => on.redis.set(key, '-1'),
+      () => on.redis.set(key, ''),
     ]) {
       await spoil()
       const before = await on.redis.dump(key)
@@ -86,6 +87,8 @@ describe.each(TOPOLOGIES)('fixed window on %s', (_, open) => {
       expect(await on.redis.dump(key)).toBe(before)
       expect(on.counted('window')).toEqual({ damaged: 3 })
     }
+    await on.redis.set(key, '01')
+    await expect(window.add('user', { at })).rejects.toMatchObject({ code: 'value_damaged' })
     // What is told of one does not cost those that went in the same call.
     const [bad, good] = await Promise.allSettled([window.add('user', { at }), window.add('other', { at })])
     expect([bad.status, good.status]).toEqual(['rejected', 'fulfilled'])

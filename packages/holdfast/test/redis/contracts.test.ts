@@ -9,6 +9,7 @@ import { type SequencedCommand, Sequencer } from '../../src/sequencer/index.js'
 import { emptyState } from '../machine/oracle.js'
 import { AcquaintedSequencer } from '../sequencer/support/acquainted.js'
 import { useActivity } from './support/activity-calls.js'
+import { useBlooms } from './support/bloom-calls.js'
 import { useCells } from './support/cell-calls.js'
 import { useExposure } from './support/exposure-calls.js'
 import { useFlags } from './support/flags-calls.js'
@@ -100,6 +101,7 @@ describe('every shipped script', () => {
     await useLeases(runner)
     await useFlights(runner)
     await useFlags(runner)
+    await useBlooms(runner)
     expect(await runner.denied()).toEqual([])
     const reached = new Set(await runner.reached())
     expect(shipped.flatMap(sitesOf).filter((site) => !reached.has(site))).toEqual([])

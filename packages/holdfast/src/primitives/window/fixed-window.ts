@@ -52,6 +52,8 @@ export class FixedWindow {
   readonly #refund: Calls
   readonly #peek: Calls
   readonly #reset: Calls
+  /** The window of the last call, which mostly is that of the next: to name it costs as much as to hash a scope. */
+  #last = { beginsMs: -1, window: '' }
 
   constructor({ context }: Primitives, operation: string, options: FixedWindowOptions = {}) {
     const { windowMs = MINUTE_MS, bufferMs = MINUTE_MS } = optionsOf('options', options)
@@ -103,7 +105,8 @@ export class FixedWindow {
     const atMs = instantMs('at', optionsOf('options', call).at, this.#context.now)
     const scope = this.#space.scope(of)
     const beginsMs = atMs - (atMs % this.windowMs)
-    const window = labelOf(beginsMs, this.windowMs)
+    if (beginsMs !== this.#last.beginsMs) this.#last = { beginsMs, window: labelOf(beginsMs, this.windowMs) }
+    const { window } = this.#last
     return { scope, keys: [scope.key(window)], window, endsAt: new Date(beginsMs + this.windowMs) }
   }
 }
