@@ -73,5 +73,6 @@ export function show(value: unknown): string {
   if (typeof value === 'string') return `a string of ${value.length} characters`
   if (value === null) return 'null'
   if (value === undefined) return 'nothing'
-  return Array.isArray(value) ? 'an array' : `a ${typeof value}`
+  if (typeof value === 'object') return Array.isArray(value) ? 'an array' : 'an object'
+  return `a ${typeof value}`
 }

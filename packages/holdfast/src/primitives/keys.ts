@@ -1,5 +1,5 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
-import { integer, invalid, show, text } from '../input/index.js'
+import { given, integer, invalid, show, text } from '../input/index.js'
 import { slotOf } from '../redis/index.js'
 
 /**
@@ -110,17 +110,24 @@ export class KeySpace {
   readonly prefix: string
   readonly tenant: string
   readonly #secret: KeyObject
+  /** What callers of the primitive call a scope, for errors: a key, a member. */
+  readonly #called: string
 
   constructor(
-    { owner, tenant, secret }: KeysOptions,
+    context: KeysOptions,
     readonly purpose: Purpose,
     readonly operation: string,
+    called = 'scope',
   ) {
+    // The promise of a connection, where types are not checked.
+    given('primitives', context, 'what Primitives.connect resolves to')
     checkOperation(operation)
+    const { owner, tenant, secret } = context
     this.pattern = `hf:${owner}:${purpose}:${VERSION}`
     this.prefix = `${this.pattern}:${tenant}:${operation}:`
     this.tenant = tenant
     this.#secret = createSecretKey(secret)
+    this.#called = called
   }
 
   /** Of somebody or something. Several words are one scope only as the same words: `['a', 'b']` is not `['ab']`. */
@@ -134,10 +141,10 @@ export class KeySpace {
   }
 
   /** What stands for words that must not be seen: 32 hex characters. */
-  hash(of: string | readonly string[]): string {
-    if (typeof of === 'string') return this.#hmac(`\0${checkScope(of)}`)
-    if (!Array.isArray(of) || of.length === 0) throw invalid('scope', 'a string or some strings', show(of))
-    return this.#hmac(of.map((word) => `\0${checkScope(word)}`).join(''))
+  hash(of: string | readonly string[], called = this.#called): string {
+    if (typeof of === 'string') return this.#hmac(`\0${text(called, of, SCOPE_MAX)}`)
+    if (!Array.isArray(of) || of.length === 0) throw invalid(called, 'a string or some strings', showScope(of))
+    return this.#hmac(of.map((word) => `\0${wordOf(called, word)}`).join(''))
   }
 
   #hmac(words: string): string {
@@ -169,7 +176,14 @@ function checkOperation(value: unknown): void {
   if (!OPERATION.test(value)) throw invalid('operation', '1 to 64 characters of A-Z, a-z, 0-9, _, . and -', show(value))
 }
 
-const checkScope = (value: unknown): string => text('scope', value, SCOPE_MAX)
+function wordOf(called: string, value: unknown): string {
+  if (typeof value !== 'string') throw invalid(called, 'a string', showScope(value))
+  return text(called, value, SCOPE_MAX)
+}
+
+/** Not even numbers: one of these is somebody's. */
+export const showScope = (value: unknown): string =>
+  typeof value === 'number' || typeof value === 'bigint' ? `a ${typeof value}` : show(value)
 
 export function checkSecret(value: unknown): Uint8Array {
   if (typeof value !== 'string' && !(value instanceof Uint8Array)) {

@@ -195,6 +195,16 @@ describe('fixed window', () => {
       'windowMs: expected an integer',
     ],
     ['an empty scope', ({ primitives }) => new FixedWindow(primitives, 'login').add(''), 'scope: expected 1 to 1024'],
+    [
+      'a number among the words',
+      ({ primitives }) => new FixedWindow(primitives, 'login').add(['a', 491_712_345_678 as never]),
+      'scope: expected a string, got a number',
+    ],
+    [
+      'a connection that nobody has waited for',
+      ({ primitives }) => new FixedWindow(Promise.resolve(primitives) as never, 'login').add('a'),
+      'primitives: expected what Primitives.connect resolves to, got nothing',
+    ],
     ['no words', ({ primitives }) => new FixedWindow(primitives, 'login').add([]), 'scope: expected a string or some'],
     [
       'a fraction',

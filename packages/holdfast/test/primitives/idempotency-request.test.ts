@@ -62,7 +62,7 @@ describe('what idempotency is asked with', () => {
       ({ primitives }) => new Idempotency(primitives, 'refused').tryClaim('key', { request: 'x'.repeat(1_100_000) }),
       'request: expected at most 1048576 bytes',
     ],
-    ['no key', ({ primitives }) => new Idempotency(primitives, 'refused').tryClaim(''), 'scope: expected 1 to 1024'],
+    ['no key', ({ primitives }) => new Idempotency(primitives, 'refused').tryClaim(''), 'key: expected 1 to 1024'],
     [
       'no work',
       ({ primitives }) => new Idempotency(primitives, 'refused').run('key', {}, undefined as never),

@@ -310,7 +310,7 @@ describe('limits', () => {
     ['a cost of none of them', { cost: { week: 1 } }, 'cost: expected only names of limits, got a string of 4'],
     ['a word', { cost: 'much' }, 'cost of burst: expected an integer from 0 to 10, got a string of 4 characters'],
     ['a subject of none of them', { subjects: { week: 'x' } }, 'subjects: expected only names of limits'],
-    ['an empty subject', { subjects: { day: '' } }, 'scope: expected 1 to 1024 characters'],
+    ['an empty subject', { subjects: { day: '' } }, 'subject of day: expected 1 to 1024 characters'],
   ])('refuse %s', async (_, call, message) => {
     const on = await onSingle()
     await expect(new Limits(on.primitives, 'login', LIMITS).consume('user', call)).rejects.toThrow(message)

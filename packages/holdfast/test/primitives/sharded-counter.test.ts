@@ -314,7 +314,7 @@ describe('sharded counter', () => {
     ],
     [
       'two ends',
-      ({ primitives }) => new ShardedCounter(primitives, 's', { ttlMs, windowMs: 5 }),
+      ({ primitives }) => new ShardedCounter(primitives, 's', { ttlMs, windowMs: 5 } as never),
       'options: expected either ttlMs or windowMs, got both',
     ],
     [
@@ -329,7 +329,11 @@ describe('sharded counter', () => {
     ],
     ['nothing to add', (on) => counterOn(on).add('p', { by: 0 }), 'by: expected an integer from 1'],
     ['no words', (on) => counterOn(on).add([]), 'scope: expected a string or some'],
-    ['a number for a scope', (on) => counterOn(on).read(5 as never), 'scope: expected a string or some'],
+    [
+      'a number for a scope',
+      (on) => counterOn(on).read(5 as never),
+      'scope: expected a string or some strings, got a number',
+    ],
     ['an empty scope', (on) => counterOn(on).approximate(''), 'scope: expected 1 to 1024'],
     ['an empty word to spread by', (on) => counterOn(on).add('p', { spreadBy: '' }), 'spreadBy: expected 1 to 255'],
   ])('refuses %s', async (_, act, message) => {

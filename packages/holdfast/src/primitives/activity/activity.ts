@@ -119,6 +119,7 @@ export class Activity<Member = Id> {
     return { marked, already: args.length - marked, day }
   }
 
+  /** On that day: today unless another is given. */
   wasActive(member: Member, of: OfDay = {}): Promise<boolean> {
     return this.#bitmaps.has(this.#day(of).part, member)
   }

@@ -44,7 +44,7 @@ export abstract class DenseIndex<Member> {
     const { populationMax = POPULATION_DEFAULT } = optionsOf('options', options)
     this.populationMax = integer('populationMax', populationMax, 1, POPULATION_MAX)
     this.context = context
-    this.scope = new KeySpace(context, 'activity-index', name).whole
+    this.scope = new KeySpace(context, 'activity-index', name, 'member').whole
   }
 
   /** What scripts know a member by. */

@@ -69,6 +69,7 @@ export class StateCell<State extends string> {
     return this.#told(scope, result === 'transitioned' ? { result, from } : { result: 'wrong_state', state: from })
   }
 
+  /** Null: nothing was started, or it has ended. */
   async get(of: Of): Promise<State | null> {
     const state = await this.#cell.get(of)
     return state === null ? null : this.#known(of, state)

@@ -51,7 +51,7 @@ export class Idempotency<Response = unknown> {
     this.responseMaxBytes = integer('responseMaxBytes', maxBytes, 0, RESPONSE_BYTES_CAP)
     const terms: Terms = { leaseMs: this.leaseMs, retentionMs: this.retentionMs }
     this.#context = context
-    this.#space = new KeySpace(context, 'idempotency', operation)
+    this.#space = new KeySpace(context, 'idempotency', operation, 'key')
     this.#kept = flag('durable', asked.durable)
       ? new RecordsInPostgres(context, durable(context, 'what became of a key'), terms)
       : null

@@ -131,10 +131,9 @@ export class Limits<Name extends string> {
     const subjects = this.#named('subjects', given)
     return [...this.#terms].map(([name, { part }]) => {
       const subject = subjects[name]
+      if (subject === undefined) return of.key(`${name}:${part}`)
       // Checked as it is hashed.
-      return of.key(
-        subject === undefined ? `${name}:${part}` : `${name}:${this.#space.hash(subject as string)}:${part}`,
-      )
+      return of.key(`${name}:${this.#space.hash(subject as string, `subject of ${name}`)}:${part}`)
     })
   }
 

@@ -3,7 +3,8 @@ import { invalid, oneOf, options as optionsOf, show } from '../../input/index.js
 import { packedGet, packedIncrement, packedReset, packedSet } from '../../redis/scripts.generated.js'
 import { Calls } from '../calls.js'
 import { type Context, tell } from '../context.js'
-import { durationMs, KeySpace } from '../keys.js'
+import { KeySpace } from '../keys.js'
+import { type Lifetime, lifetime } from '../lifetime.js'
 import type { Primitives } from '../primitives.js'
 import { type FieldType, PackedLayout, type PlacedField } from './layout.js'
 
@@ -17,8 +18,8 @@ export interface PackedCountersOptions<Fields extends Readonly<Record<string, Fi
   /** 1 to 9,999. Fields that change, come or go need another one, and then begin at 0. */
   readonly version: number
   readonly fields: Fields
-  /** For how long, from the first write on. Null: for good. */
-  readonly keepMs: number | null
+  /** For how long, from the first write on. `none`: for good; that has to be said. */
+  readonly keepMs: Lifetime
   /** Default `fail-all`. */
   readonly overflow?: Overflow
 }
@@ -54,7 +55,8 @@ export class PackedCounters<const Fields extends Readonly<Record<string, FieldTy
   constructor({ context }: Primitives, operation: string, options: PackedCountersOptions<Fields>) {
     const { version, fields, keepMs, overflow = 'fail-all' } = optionsOf('options', options)
     this.#layout = new PackedLayout(version, fields)
-    this.#keepMs = keepMs === null ? '' : durationMs('keepMs', keepMs)
+    const keep = lifetime('keepMs', keepMs)
+    this.#keepMs = keep === 'none' ? '' : keep
     this.#overflow = checkOverflow(overflow)
     this.#context = context
     this.#space = new KeySpace(context, 'packed', operation)

@@ -42,18 +42,20 @@ export class Permissions<const Name extends string> {
     const moves = this.#older ? movesFrom(this.#older, optionsOf('upgrade', upgrade).renamed, this.#layout) : ''
     this.#args = [this.#layout.hash, this.#layout.bytes, this.#older?.hash ?? '', this.#older?.bytes ?? 0, moves]
     this.#context = context
-    this.#space = new KeySpace(context, 'permissions', operation)
+    this.#space = new KeySpace(context, 'permissions', operation, 'subject')
     this.#change = new Calls(context, 'permissions', permissionsChange)
     this.#read = new Calls(context, 'permissions', permissionsRead)
     this.#forget = new Calls(context, 'permissions', permissionsForget)
   }
 
+  /** All of them in one step. `changed`: those that the subject did not have. */
   async grant(subject: Subject, names: readonly Name[]): Promise<PermissionsChange<Name>> {
     const change = await this.#apply(subject, this.#check(names), [])
     tell(this.#context, 'permissions', change.changed.length > 0 ? 'granted' : 'unchanged')
     return change
   }
 
+  /** All of them in one step. `changed`: those that the subject had. */
   async revoke(subject: Subject, names: readonly Name[]): Promise<PermissionsChange<Name>> {
     const change = await this.#apply(subject, [], this.#check(names))
     tell(this.#context, 'permissions', change.changed.length > 0 ? 'revoked' : 'unchanged')

@@ -4,7 +4,7 @@ import type { Script } from '../../redis/index.js'
 import { shardedAdd, shardedRead, shardedReset, shardedTake } from '../../redis/scripts.generated.js'
 import { Calls } from '../calls.js'
 import { type Context, tell } from '../context.js'
-import { durationMs, KeySpace, type Purpose, type Scope } from '../keys.js'
+import { durationMs, KeySpace, type Purpose, type Scope, showScope } from '../keys.js'
 import { inLanes } from '../lanes.js'
 import { type Lifetime, lifetime, purposeFor } from '../lifetime.js'
 import type { Primitives } from '../primitives.js'
@@ -20,11 +20,13 @@ interface ShardsOptions {
 interface LivedOptions extends ShardsOptions {
   /** How long each shard stays from its first write on. `none`: until it is reset; that has to be said. */
   readonly ttlMs: Lifetime
+  readonly windowMs?: never
 }
 
 interface WindowedOptions extends ShardsOptions {
   /** Counts by windows, which begin at multiples of it in UTC. */
   readonly windowMs: number
+  readonly ttlMs?: never
   /** For how long a window stays readable after its end. Default one minute. */
   readonly bufferMs?: number
 }
@@ -157,7 +159,7 @@ export class ShardedCounter {
   #place(of: string | readonly string[], call: unknown): Place {
     const atMs = instantMs('at', optionsOf('options', call).at, this.#context.now)
     if (typeof of !== 'string' && (!Array.isArray(of) || of.length === 0)) {
-      throw invalid('scope', 'a string or some strings', show(of))
+      throw invalid('scope', 'a string or some strings', showScope(of))
     }
     const words = typeof of === 'string' ? [of] : [...of]
     const windowMs = this.#windowMs
