@@ -6544,7 +6544,7 @@ end)
 
 export const permissionsChange: Script = {
   name: 'permissions_change',
-  sha1: '63cef8f85ed12a3979fd87d22d7100397c3d23ef',
+  sha1: '8b99c3b6b0e7b8d60437dcb3527bf04b03915d08',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -6629,7 +6629,7 @@ end
 if is_older then
 redis.call('UNLINK', KEYS[k + 2])
 end
-return { before, after, is_older and 1 or 0 }
+return { is_older and 1 or 0, before, after }
 end)
 `,
 }
