@@ -6,7 +6,7 @@ import { slotOf } from '../redis/index.js'
  * Every key of the primitives is made here:
  *
  *   hf:<owner>:<purpose>:v1:<tenant>:<operation>:{<scope>}[:<part>]
- *   hf:gateway:window:v1:acme:create-order:{9f86d081884c7d659a2feaa0c55ad015}:202607021430
+ *   hf:gateway:window:v1:acme:create-order:{9f86d081884c7d659a2feaa0c55ad015}:60000:202607021430
  *
  * - The owner is the application, the purpose the primitive, and `v1` the layout of the value: another one can live beside it.
  * - The operation is what the developer calls it: create-order, login. Never a word of a user.
