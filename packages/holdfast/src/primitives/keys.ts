@@ -1,5 +1,5 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
-import { integer, invalid, show, text } from '../input/index.js'
+import { integer, invalid, kind, show, text } from '../input/index.js'
 import { slotOf } from '../redis/index.js'
 
 /**
@@ -59,7 +59,8 @@ const VERSION = 'v1'
 export interface KeysOptions {
   readonly owner: string
   readonly tenant: string
-  readonly secret: Uint8Array
+  /** Not its bytes: whoever logs what is made of it, or makes JSON of an answer, would show them. */
+  readonly secret: KeyObject
 }
 
 /** What a log may say about a key: enough to find it again for who has the secret, and nothing that was hashed. */
@@ -120,7 +121,7 @@ export class KeySpace {
     this.pattern = `hf:${owner}:${purpose}:${VERSION}`
     this.prefix = `${this.pattern}:${tenant}:${operation}:`
     this.tenant = tenant
-    this.#secret = createSecretKey(secret)
+    this.#secret = secret
   }
 
   /** Of somebody or something. Several words are one scope only as the same words: `['a', 'b']` is not `['ab']`. */
@@ -136,8 +137,9 @@ export class KeySpace {
   /** What stands for words that must not be seen: 32 hex characters. */
   hash(of: string | readonly string[]): string {
     if (typeof of === 'string') return this.#hmac(`\0${checkScope(of)}`)
-    if (!Array.isArray(of) || of.length === 0) throw invalid('scope', 'a string or some strings', show(of))
-    return this.#hmac(of.map((word) => `\0${checkScope(word)}`).join(''))
+    if (!Array.isArray(of) || of.length === 0) throw invalid('scope', 'a string or some strings', kind(of))
+    // Not `map`, which leaves out the holes of an array.
+    return this.#hmac(Array.from(of, (word) => `\0${checkScope(word)}`).join(''))
   }
 
   #hmac(words: string): string {
@@ -158,29 +160,30 @@ export function readPurpose(key: string): Purpose | null {
 
 /** Lower case, so that nothing of an owner or a tenant can be told from another only by its case. */
 export function word(name: string, value: unknown): string {
-  if (typeof value !== 'string') throw invalid(name, 'a string', show(value))
-  if (!WORD.test(value)) throw invalid(name, '1 to 64 characters of a-z, 0-9, _ and -', JSON.stringify(value))
+  if (typeof value !== 'string') throw invalid(name, 'a string', kind(value))
+  // Not shown, as an operation is not: a tenant comes with a request.
+  if (!WORD.test(value)) throw invalid(name, '1 to 64 characters of a-z, 0-9, _ and -', show(value))
   return value
 }
 
 function checkOperation(value: unknown): void {
-  if (typeof value !== 'string') throw invalid('operation', 'a string', show(value))
+  if (typeof value !== 'string') throw invalid('operation', 'a string', kind(value))
   // Not shown: whoever passes a scope here by mistake passes what must not be seen.
   if (!OPERATION.test(value)) throw invalid('operation', '1 to 64 characters of A-Z, a-z, 0-9, _, . and -', show(value))
 }
 
 const checkScope = (value: unknown): string => text('scope', value, SCOPE_MAX)
 
-export function checkSecret(value: unknown): Uint8Array {
+export function checkSecret(value: unknown): KeyObject {
   if (typeof value !== 'string' && !(value instanceof Uint8Array)) {
-    throw invalid('secret', 'a string or bytes', show(value))
+    throw invalid('secret', 'a string or bytes', kind(value))
   }
   const bytes = Buffer.from(value as string)
   if (bytes.length < SECRET_BYTES_MIN || bytes.length > SECRET_LENGTH_MAX) {
     const expected = `${SECRET_BYTES_MIN} to ${SECRET_LENGTH_MAX} bytes that nobody can guess`
     throw invalid('secret', expected, `${bytes.length} bytes`)
   }
-  return bytes
+  return createSecretKey(bytes)
 }
 
 const DAY_MS = 24 * 60 * 60 * 1_000

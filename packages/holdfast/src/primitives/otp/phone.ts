@@ -48,8 +48,6 @@ export class Phones {
 
   /** `+` and digits, the country's code first. What can't be a number is `invalid_argument`, which does not show it. */
   normalise(phone: string): string {
-    // Not shown as other numbers are: this one is somebody's.
-    if (typeof phone !== 'string') throw invalid('phone', 'a string', `a ${typeof phone}`)
     const written = text('phone', phone, PHONE_MAX).normalize('NFKC').replace(UNSEEN, '')
     // Where the country is said, a 0 in brackets is the one that is dialled only within it.
     const isAbroad = this.#saysCountry(written.replace(BETWEEN, ''))

@@ -1,5 +1,5 @@
 import { HoldfastError } from '../../errors/index.js'
-import { amount, integer, invalid, options as optionsOf, show, text } from '../../input/index.js'
+import { amount, integer, invalid, kind, options as optionsOf, show, text } from '../../input/index.js'
 import type { Script } from '../../redis/index.js'
 import { shardedAdd, shardedRead, shardedReset, shardedTake } from '../../redis/scripts.generated.js'
 import { Calls } from '../calls.js'
@@ -157,7 +157,7 @@ export class ShardedCounter {
   #place(of: string | readonly string[], call: unknown): Place {
     const atMs = instantMs('at', optionsOf('options', call).at, this.#context.now)
     if (typeof of !== 'string' && (!Array.isArray(of) || of.length === 0)) {
-      throw invalid('scope', 'a string or some strings', show(of))
+      throw invalid('scope', 'a string or some strings', kind(of))
     }
     const words = typeof of === 'string' ? [of] : [...of]
     const windowMs = this.#windowMs
