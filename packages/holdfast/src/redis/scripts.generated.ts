@@ -3,7 +3,7 @@ import type { Script } from './script.js'
 
 export const activityCombine: Script = {
   name: 'activity_combine',
-  sha1: '9efdcb45a2321d065c303464f689d800d0bd5f64',
+  sha1: '2b3accd3f937e3181c5089bac1494ec9ab870e53',
   keys: { min: 7, variable: true },
   resend: 'safe',
   batchMax: 32,
@@ -152,7 +152,7 @@ if string.sub(ARGV[10], i, i) == '1' and redis.call('EXISTS', operands[i]) == 0 
 return { 'missing', i }
 end
 end
-if from > 0 and redis.call('EXISTS', made) == 0 then
+if redis.call('STRLEN', made) < from then
 return 'lost'
 end
 if how == 'NOT' and population < 0 then

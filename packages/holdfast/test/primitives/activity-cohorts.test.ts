@@ -172,6 +172,15 @@ describe.each(TOPOLOGIES)('cohorts on %s', (_, open) => {
     expect(await cohorts.named('any').count()).toBe(2)
   })
 
+  it('wrong state: begins again when Redis has gone back to where less was made', async () => {
+    const older = disturbed('activity_combine', ([, , made = '']) => on.redis.set(made, '', 'PX', 60_000))
+    const { opened, cohorts } = own(on.operation(), older)
+    for (const day of [first, second, third]) await opened.markManyActive(at(7, FAR), { day })
+    const three = [opened.on(first), opened.on(second), opened.on(third)]
+    expect(await cohorts.combine('any', 'or', three)).toMatchObject({ outcome: 'made', count: 2 })
+    expect(await cohorts.named('any').count()).toBe(2)
+  })
+
   it.each(['activity_combine', 'activity_read'])(
     'wrong state: of an index that is lost while %s reads it nothing counts',
     async (name) => {
