@@ -83,7 +83,7 @@ export class Primitives {
       const context: Context = {
         owner,
         tenant,
-        secret: secret ?? (await readSettings(postgres as Postgres)).secret,
+        secret: secret ?? checkSecret((await readSettings(postgres as Postgres)).secret),
         runner,
         isCluster: redis.isCluster,
         scan: (pattern, portion) => connection.scan(pattern, portion),

@@ -3,7 +3,7 @@ import type { Script } from './script.js'
 
 export const activityCombine: Script = {
   name: 'activity_combine',
-  sha1: '9efdcb45a2321d065c303464f689d800d0bd5f64',
+  sha1: '2b3accd3f937e3181c5089bac1494ec9ab870e53',
   keys: { min: 7, variable: true },
   resend: 'safe',
   batchMax: 32,
@@ -152,7 +152,7 @@ if string.sub(ARGV[10], i, i) == '1' and redis.call('EXISTS', operands[i]) == 0 
 return { 'missing', i }
 end
 end
-if from > 0 and redis.call('EXISTS', made) == 0 then
+if redis.call('STRLEN', made) < from then
 return 'lost'
 end
 if how == 'NOT' and population < 0 then
@@ -6544,7 +6544,7 @@ end)
 
 export const permissionsChange: Script = {
   name: 'permissions_change',
-  sha1: '63cef8f85ed12a3979fd87d22d7100397c3d23ef',
+  sha1: '8b99c3b6b0e7b8d60437dcb3527bf04b03915d08',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -6629,7 +6629,7 @@ end
 if is_older then
 redis.call('UNLINK', KEYS[k + 2])
 end
-return { before, after, is_older and 1 or 0 }
+return { is_older and 1 or 0, before, after }
 end)
 `,
 }

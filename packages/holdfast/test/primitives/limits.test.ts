@@ -290,6 +290,20 @@ describe('limits', () => {
     })
   })
 
+  it('may have any name, also those that objects have by themselves', async () => {
+    const on = await onSingle()
+    const given =
+      '{"constructor":{"kind":"fixed","limit":5,"windowMs":60000},"__proto__":{"kind":"fixed","limit":5,"windowMs":60000}}'
+    const limits = new Limits<string>(on.primitives, 'login', JSON.parse(given))
+    expect((await limits.consume('user', { at })).limits).toEqual(
+      JSON.parse(given, (_, value) =>
+        value.kind ? { allowed: true, left: 4, retryAfterMs: 0, resetAfterMs: 60_000 } : value,
+      ),
+    )
+    expect((await limits.consume('user', { at, cost: {}, subjects: {} })).limits.constructor).toMatchObject({ left: 3 })
+    await on.close()
+  })
+
   const fixed: Limit = { kind: 'fixed', limit: 1, windowMs: 1 }
   it.each<[string, unknown, string]>([
     ['none', {}, 'limits: expected 1 to 8 limits by their names, got 0'],

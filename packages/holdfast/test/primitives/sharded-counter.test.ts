@@ -124,7 +124,7 @@ describe.each(TOPOLOGIES)('sharded counter on %s', (_, open) => {
     expect((await counter.approximate('page', { at })).count).toBe(5n)
     expect((await counter.approximate('page')).count).toBe(1n)
     const keys = await on.keys(operation)
-    expect(keys.map((key) => key.split('}:')[1]).sort()).toEqual(['202607021429', '202607021430'])
+    expect(keys.map((key) => key.split('}:')[1]).sort()).toEqual(['60000:202607021429', '60000:202607021430'])
     for (const key of keys) expect(await on.redis.pttl(key)).toBeGreaterThan(30_000)
     expect(await counter.reset('page', { at })).toBe(true)
     expect(await on.keys(operation)).toHaveLength(1)

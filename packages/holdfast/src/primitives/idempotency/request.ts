@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto'
+import { createHmac, type KeyObject } from 'node:crypto'
 import { types } from 'node:util'
 import { HoldfastError } from '../../errors/index.js'
 import { invalid, show } from '../../input/index.js'
@@ -13,7 +13,7 @@ const REQUEST_BYTES_MAX = 1_048_576
  * JavaScript's own): keys in the order of their UTF-16 units, no blanks, members that are undefined left out. So it does not matter in
  * which order a client names the fields. Null: none was given.
  */
-export function hashRequest(secret: Uint8Array, space: KeySpace, request: unknown): string | null {
+export function hashRequest(secret: KeyObject, space: KeySpace, request: unknown): string | null {
   if (request === undefined) return null
   // Not `instanceof`: bytes of another realm (a test runner's) are bytes too.
   const isBytes = types.isUint8Array(request)

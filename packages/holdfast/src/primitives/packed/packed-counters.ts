@@ -3,8 +3,8 @@ import { invalid, oneOf, options as optionsOf, show } from '../../input/index.js
 import { packedGet, packedIncrement, packedReset, packedSet } from '../../redis/scripts.generated.js'
 import { Calls } from '../calls.js'
 import { type Context, tell } from '../context.js'
-import { KeySpace } from '../keys.js'
-import { type Lifetime, lifetime } from '../lifetime.js'
+import { KeySpace, type Purpose } from '../keys.js'
+import { type Lifetime, lifetime, purposeFor } from '../lifetime.js'
 import type { Primitives } from '../primitives.js'
 import { type FieldType, PackedLayout, type PlacedField } from './layout.js'
 
@@ -43,6 +43,7 @@ const OVERFLOWS: Readonly<Record<Overflow, string>> = {
 /** Several small numbers of one scope in one string: a few bytes instead of a key or a hash for each. */
 export class PackedCounters<const Fields extends Readonly<Record<string, FieldType>>> {
   readonly #context: Context
+  readonly #purpose: Purpose
   readonly #space: KeySpace
   readonly #layout: PackedLayout
   readonly #keepMs: number | ''
@@ -59,11 +60,12 @@ export class PackedCounters<const Fields extends Readonly<Record<string, FieldTy
     this.#keepMs = keep === 'none' ? '' : keep
     this.#overflow = checkOverflow(overflow)
     this.#context = context
-    this.#space = new KeySpace(context, 'packed', operation)
-    this.#get = new Calls(context, 'packed', packedGet)
-    this.#set = new Calls(context, 'packed', packedSet)
-    this.#increment = new Calls(context, 'packed', packedIncrement)
-    this.#reset = new Calls(context, 'packed', packedReset)
+    this.#purpose = purposeFor('packed', keep)
+    this.#space = new KeySpace(context, this.#purpose, operation)
+    this.#get = new Calls(context, this.#purpose, packedGet)
+    this.#set = new Calls(context, this.#purpose, packedSet)
+    this.#increment = new Calls(context, this.#purpose, packedIncrement)
+    this.#reset = new Calls(context, this.#purpose, packedReset)
   }
 
   /** Where each field lies, for who has to look at one with BITFIELD. */
@@ -91,7 +93,7 @@ export class PackedCounters<const Fields extends Readonly<Record<string, FieldTy
     const place = this.#place(scope)
     const args = [...place.args, this.#keepMs, writes.map(({ text }) => text).join(' ')]
     const isNew = (await this.#set.add(place.scope, place.keys, args)) === 1
-    tell(this.#context, 'packed', 'set')
+    tell(this.#context, this.#purpose, 'set')
     return isNew ? 'created' : 'set'
   }
 
@@ -110,7 +112,7 @@ export class PackedCounters<const Fields extends Readonly<Record<string, FieldTy
     const fields = steps.map(({ field }) => field)
     const overflowed = fields.filter((_, at) => left[at] === 1).map(({ name }) => name as Field)
     const outcome = outcomeOf(overflow, overflowed.length, fields.length)
-    tell(this.#context, 'packed', outcome)
+    tell(this.#context, this.#purpose, outcome)
     return { outcome, values: valuesOf(fields, values), overflowed }
   }
 
@@ -118,7 +120,7 @@ export class PackedCounters<const Fields extends Readonly<Record<string, FieldTy
   async reset(scope: string | readonly string[]): Promise<boolean> {
     const place = this.#place(scope)
     const isForgotten = (await this.#reset.add(place.scope, place.keys, [])) === 1
-    tell(this.#context, 'packed', 'reset')
+    tell(this.#context, this.#purpose, 'reset')
     return isForgotten
   }
 

@@ -50,14 +50,14 @@ export class Permissions<const Name extends string> {
 
   /** All of them in one step. `changed`: those that the subject did not have. */
   async grant(subject: Subject, names: readonly Name[]): Promise<PermissionsChange<Name>> {
-    const change = await this.#apply(subject, this.#check(names), [])
+    const { change } = await this.#apply(subject, this.#check(names), [])
     tell(this.#context, 'permissions', change.changed.length > 0 ? 'granted' : 'unchanged')
     return change
   }
 
   /** All of them in one step. `changed`: those that the subject had. */
   async revoke(subject: Subject, names: readonly Name[]): Promise<PermissionsChange<Name>> {
-    const change = await this.#apply(subject, [], this.#check(names))
+    const { change } = await this.#apply(subject, [], this.#check(names))
     tell(this.#context, 'permissions', change.changed.length > 0 ? 'revoked' : 'unchanged')
     return change
   }
@@ -90,16 +90,16 @@ export class Permissions<const Name extends string> {
     subject: Subject,
     grant: readonly Name[],
     revoke: readonly Name[],
-  ): Promise<PermissionsChange<Name> & { isMoved: boolean }> {
+  ): Promise<{ change: PermissionsChange<Name>; isMoved: boolean }> {
     const layout = this.#layout
     const scope = this.#space.scope(subject)
     const args = [...this.#args, layout.bitsOf(grant), layout.bitsOf(revoke)]
-    const [before, after, moved] = (await this.#change.add(scope, this.#keys(scope), args)) as [Buffer, Buffer, number]
+    const [moved, before, after] = (await this.#change.add(scope, this.#keys(scope), args)) as [number, Buffer, Buffer]
     if (moved === 1) tell(this.#context, 'permissions', 'upgraded')
     const names = layout.namesOf(after)
     const had = layout.namesOf(before)
     const changed = layout.names.filter((name) => had.includes(name) !== names.includes(name))
-    return { changed, names, isMoved: moved === 1 }
+    return { change: { changed, names }, isMoved: moved === 1 }
   }
 
   #keys(scope: Scope): string[] {
@@ -109,6 +109,7 @@ export class Permissions<const Name extends string> {
 
   #check(names: unknown): readonly Name[] {
     if (!Array.isArray(names)) throw invalid('names', 'an array', show(names))
-    return names.map((name) => oneOf('names', name, this.#layout.names))
+    // Not `map`, which leaves out the holes of an array.
+    return Array.from(names, (name) => oneOf('names', name, this.#layout.names))
   }
 }

@@ -1,15 +1,15 @@
 import { HoldfastError } from '../../errors/index.js'
-import { amount, integer, invalid, options as optionsOf, show, text } from '../../input/index.js'
+import { amount, integer, invalid, kind, options as optionsOf, show, text } from '../../input/index.js'
 import type { Script } from '../../redis/index.js'
 import { shardedAdd, shardedRead, shardedReset, shardedTake } from '../../redis/scripts.generated.js'
 import { Calls } from '../calls.js'
 import { type Context, tell } from '../context.js'
-import { durationMs, KeySpace, type Purpose, type Scope, showScope } from '../keys.js'
+import { durationMs, KeySpace, type Purpose, type Scope } from '../keys.js'
 import { inLanes } from '../lanes.js'
 import { type Lifetime, lifetime, purposeFor } from '../lifetime.js'
 import type { Primitives } from '../primitives.js'
 import { instantMs } from '../time.js'
-import { labelOf } from '../window/label.js'
+import { windowPart } from '../window/label.js'
 import { type ShardedTotal, Totals } from './totals.js'
 
 interface ShardsOptions {
@@ -48,7 +48,7 @@ export interface ShardedCall extends ShardedRead {
 interface Place {
   readonly words: readonly string[]
   /** Of the window, if there are any. */
-  readonly label: string | null
+  readonly part: string | null
 }
 
 const MINUTE_MS = 60_000
@@ -123,7 +123,7 @@ export class ShardedCounter {
     const maxAgeMs = durationMs('maxAgeMs', optionsOf('options', call).maxAgeMs ?? DEFAULT_AGE_MS, 0)
     const place = this.#place(of, call)
     // No word has a NUL.
-    const name = [...place.words, place.label ?? ''].join('\0')
+    const name = [...place.words, place.part ?? ''].join('\0')
     return this.#totals.get(name, maxAgeMs, () => this.#sum(place))
   }
 
@@ -159,11 +159,11 @@ export class ShardedCounter {
   #place(of: string | readonly string[], call: unknown): Place {
     const atMs = instantMs('at', optionsOf('options', call).at, this.#context.now)
     if (typeof of !== 'string' && (!Array.isArray(of) || of.length === 0)) {
-      throw invalid('scope', 'a string or some strings', showScope(of))
+      throw invalid('scope', 'a string or some strings', kind(of))
     }
     const words = typeof of === 'string' ? [of] : [...of]
     const windowMs = this.#windowMs
-    return { words, label: windowMs === null ? null : labelOf(atMs - (atMs % windowMs), windowMs) }
+    return { words, part: windowMs === null ? null : windowPart(atMs - (atMs % windowMs), windowMs) }
   }
 
   #any(): number {
@@ -176,9 +176,9 @@ export class ShardedCounter {
   }
 
   /** A scope of its own, and with it a slot of its own: that is what spreads it. */
-  #shard({ words, label }: Place, shard: number): [Scope, string] {
+  #shard({ words, part }: Place, shard: number): [Scope, string] {
     const scope = this.#space.scope([...words, `${shard}`])
-    return [scope, label === null ? scope.base : scope.key(label)]
+    return [scope, part === null ? scope.base : scope.key(part)]
   }
 
   async #takeFrom(place: Place, shard: number, most: number): Promise<number> {
