@@ -227,6 +227,10 @@ FROM (
   UNION ALL
   SELECT * FROM webhooks w WHERE w.holder = $1 AND w.lease_until > clock_ms() AND NOT EXISTS (SELECT FROM taken t WHERE t.id = w.id)
 ) AS a`,
+  committedIdempotencyKey: `-- The row of an owner, as it is once a transaction that is about to complete it has ended.
+SELECT k.*, greatest(1, k.expires_at - clock_ms()) AS keep_left_ms FROM idempotency_keys k
+WHERE k.owner = $1 AND k.tenant = $2 AND k.operation = $3 AND k.key = $4 AND k.token = $5
+FOR SHARE`,
   completeIdempotencyKey: `SELECT c.*, greatest(1, c.expires_at - clock_ms()) AS keep_left_ms FROM complete_idempotency_key($1, $2, $3, $4, $5, $6, $7) c`,
   confirm: `-- See the function: one statement for many refusals.
 SELECT current, held, seen, hold_made, hold_expired, epoch FROM confirm($1, $2, $3, $4, $5, $6) ORDER BY n`,
