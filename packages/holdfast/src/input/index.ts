@@ -9,7 +9,7 @@ const CONTROL = /\p{Cc}/u
 
 /** An id, a key or a name: 1 to 255 characters unless another limit is given, no control characters, no half characters. */
 export function text(name: string, value: unknown, max = LENGTH_MAX): string {
-  if (typeof value !== 'string') throw invalid(name, 'a string', show(value))
+  if (typeof value !== 'string') throw invalid(name, 'a string', kindOf(value))
   if (value.length === 0 || (value.length > max && [...value].length > max)) {
     throw invalid(name, `1 to ${max} characters`, `${[...value].length} characters`)
   }
@@ -74,4 +74,9 @@ export function show(value: unknown): string {
   if (value === null) return 'null'
   if (value === undefined) return 'nothing'
   return Array.isArray(value) ? 'an array' : `a ${typeof value}`
+}
+
+/** Where a text should be. Not even numbers are shown: one that stands in its place may be somebody's phone, or a code. */
+export function kindOf(value: unknown): string {
+  return typeof value === 'number' || typeof value === 'bigint' ? `a ${typeof value}` : show(value)
 }

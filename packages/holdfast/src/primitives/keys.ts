@@ -1,5 +1,5 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
-import { integer, invalid, show, text } from '../input/index.js'
+import { integer, invalid, kindOf, show, text } from '../input/index.js'
 import { slotOf } from '../redis/index.js'
 
 /**
@@ -136,7 +136,7 @@ export class KeySpace {
   /** What stands for words that must not be seen: 32 hex characters. */
   hash(of: string | readonly string[]): string {
     if (typeof of === 'string') return this.#hmac(`\0${checkScope(of)}`)
-    if (!Array.isArray(of) || of.length === 0) throw invalid('scope', 'a string or some strings', show(of))
+    if (!Array.isArray(of) || of.length === 0) throw invalid('scope', 'a string or some strings', kindOf(of))
     return this.#hmac(of.map((word) => `\0${checkScope(word)}`).join(''))
   }
 
@@ -164,7 +164,7 @@ export function word(name: string, value: unknown): string {
 }
 
 function checkOperation(value: unknown): void {
-  if (typeof value !== 'string') throw invalid('operation', 'a string', show(value))
+  if (typeof value !== 'string') throw invalid('operation', 'a string', kindOf(value))
   // Not shown: whoever passes a scope here by mistake passes what must not be seen.
   if (!OPERATION.test(value)) throw invalid('operation', '1 to 64 characters of A-Z, a-z, 0-9, _, . and -', show(value))
 }
