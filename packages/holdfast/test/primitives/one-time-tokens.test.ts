@@ -152,8 +152,10 @@ describe.each(TOPOLOGIES)('one-time tokens on %s', (_, open) => {
       expect(await on.redis.dump(key)).toBe(before)
       expect(on.counted('token')).toEqual({ damaged: 3 })
     }
-    await on.redis.set(key, value.replace('{', ''), 'PX', MINUTE_MS)
-    await expect(resets.peek(token)).rejects.toMatchObject({ code: 'value_damaged' })
+    for (const payload of ['', 'null', '5', '{"data":1}', '{"subject":17}']) {
+      await on.redis.set(key, value.replace(/\n.*/, `\n${payload}`), 'PX', MINUTE_MS)
+      await expect(resets.peek(token)).rejects.toMatchObject({ code: 'value_damaged' })
+    }
     const generation = (await on.keys(operation)).find((one) => one.endsWith(':generation')) as string
     await on.redis.set(key, value, 'PX', MINUTE_MS)
     await on.redis.set(generation, 'x')
@@ -273,6 +275,7 @@ describe('one-time tokens', () => {
     ['no subject', (tokens) => tokens.issue({} as never), 'subject: expected a string, got nothing'],
     ['no time', (tokens) => tokens.issue({ subject: 'u', ttlMs: 0 }), 'ttlMs: expected an integer from 1'],
     ['no token', (tokens) => tokens.consume(undefined as never), 'token: expected a string, got nothing'],
+    ['a number', (tokens) => tokens.consume(491712345678 as never), 'token: expected a string, got a number'],
     ['an empty key', (tokens) => tokens.consume('x', { key: '' }), 'key: expected 1 to 255 characters'],
     [
       'a token for an id',
