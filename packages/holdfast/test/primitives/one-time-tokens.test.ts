@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { OneTimeTokens, Primitives } from 'holdfast/primitives'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { tokenIssue } from '../../src/redis/scripts.generated.js'
 import { whileAway } from './support/away.js'
 import { type On, onSingle, SECRET, TOPOLOGIES } from './support/topologies.js'
 import { twice } from './support/twice.js'
@@ -125,6 +126,28 @@ describe.each(TOPOLOGIES)('one-time tokens on %s', (_, open) => {
     expect(await resets.consume(other.token)).toMatchObject({ state: 'consumed' })
     const revoked = await resets.issue({ subject: 'user-17' })
     expect(await resets.revoke(revoked.id)).toBe('revoked')
+  })
+
+  it('duplicate: a copy of an issue that arrives late brings nothing back that was used or revoked since', async () => {
+    const { context } = on.primitives
+    const copies: (() => Promise<unknown>)[] = []
+    const runner: typeof context.runner = {
+      run(script, keys, args) {
+        if (script === tokenIssue) copies.push(() => context.runner.run(script, keys, args))
+        return context.runner.run(script, keys, args)
+      },
+    }
+    const resets = new OneTimeTokens({ context: { ...context, runner } } as Primitives, on.operation())
+    const used = await resets.issue({ subject: 'user-1' })
+    const revoked = await resets.issue({ subject: 'user-2' })
+    const ended = await resets.issue({ subject: 'user-3' })
+    await resets.consume(used.token, { key: 'mine' })
+    await resets.revoke(revoked.id)
+    await resets.revokeAll('user-3')
+    for (const copy of copies) await copy()
+    expect(await resets.consume(used.token, { key: 'yours' })).toEqual(unknown('used'))
+    expect(await resets.consume(revoked.token)).toEqual(unknown('revoked'))
+    expect(await resets.consume(ended.token)).toEqual(unknown('revoked'))
   })
 
   it('wrong type, serialization: something else under the key is told and left as it is', async () => {
