@@ -144,6 +144,9 @@ describe.each(TOPOLOGIES)('the audit of one-time tokens on %s', (_, open) => {
   it('keeps what is asked to be kept: prune removes a bounded number of rows of tokens that expired long ago', async () => {
     await resets.issue({ subject: 'user-17' })
     await resets.issue({ subject: 'user-18' })
+    // Another application may want to keep what this one does not.
+    const other = new OneTimeTokens({ context: { ...on.primitives.context, owner: 'other' } } as Primitives, operation)
+    await other.issue({ subject: 'user-17' })
     await pool.query(
       'UPDATE holdfast.token_events SET expires_at = 1 WHERE operation = $1 AND subject = (SELECT subject FROM holdfast.token_events WHERE operation = $1 ORDER BY id LIMIT 1)',
       [operation],
@@ -153,6 +156,7 @@ describe.each(TOPOLOGIES)('the audit of one-time tokens on %s', (_, open) => {
     expect(pruned).toBeGreaterThanOrEqual(1)
     expect(await resets.history('user-17')).toEqual([])
     expect(await events('user-18')).toEqual(['issued'])
+    expect(await other.history('user-17')).toHaveLength(1)
     await expect(resets.prune({ olderThanMs: 1 })).rejects.toThrow('olderThanMs: expected an integer from 86400000')
   })
 

@@ -60,7 +60,11 @@ export class TokenAudit {
   }
 
   async prune(olderThanMs: number, limit: number): Promise<number> {
-    const [row] = await this.#postgres.query<{ gone: number }>('pruneTokenEvents', [olderThanMs, limit])
+    const [row] = await this.#postgres.query<{ gone: number }>('pruneTokenEvents', [
+      this.#context.owner,
+      olderThanMs,
+      limit,
+    ])
     return row?.gone ?? 0
   }
 

@@ -135,7 +135,7 @@ export class OneTimeTokens<Data = unknown> {
     return this.#audited().history(this.#ofSubject(subject), limit)
   }
 
-  /** Removes from the audit, of all operations, tokens that expired so long ago: `limit` rows at most. How many it were. */
+  /** Removes from the audit, of all tenants and operations of this owner, tokens that expired so long ago: `limit` rows at most. How many it were. */
   async prune(call: { readonly olderThanMs?: number; readonly limit?: number } = {}): Promise<number> {
     const asked = optionsOf('options', call)
     const olderThanMs = durationMs('olderThanMs', asked.olderThanMs ?? 365 * DAY_MS, DAY_MS)
