@@ -83,7 +83,10 @@ export class Idempotency<Response = unknown> {
     }
   }
 
-  /** The response is kept and answered to whoever comes with the same key. `lost`: somebody else has taken over, and theirs counts. */
+  /**
+   * The response is kept and answered to whoever comes with the same key. `lost`: somebody else has taken over, and theirs counts; or Redis,
+   * where it is not durable, has forgotten the key.
+   */
   async complete(key: string | readonly string[], token: string, response: Response): Promise<'completed' | 'lost'> {
     const json = encodeResponse(response, this.responseMaxBytes)
     return (await this.#complete(this.#space.scope(key), token, json)) === null ? 'lost' : 'completed'
