@@ -137,7 +137,8 @@ export class KeySpace {
   hash(of: string | readonly string[]): string {
     if (typeof of === 'string') return this.#hmac(`\0${checkScope(of)}`)
     if (!Array.isArray(of) || of.length === 0) throw invalid('scope', 'a string or some strings', kindOf(of))
-    return this.#hmac(of.map((word) => `\0${checkScope(word)}`).join(''))
+    // Not `map` of the array itself: that passes by holes, and one of nothing else would be the operation as a whole.
+    return this.#hmac(Array.from(of, (word) => `\0${checkScope(word)}`).join(''))
   }
 
   #hmac(words: string): string {

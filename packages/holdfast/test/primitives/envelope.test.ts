@@ -371,6 +371,12 @@ describe('envelopes', () => {
         new Envelopes(on.primitives, 'e', { ttlMs, schemaVersion: 1, schema: order, upgrades: { 0: (of) => of } }),
       'upgrades: expected one from each',
     ],
+    ['no options', (on) => new Envelopes(on.primitives, 'e', undefined as never), 'options: expected an object'],
+    [
+      'a standard schema that can not validate',
+      (on) => new Envelopes(on.primitives, 'e', { ttlMs, schemaVersion: 1, schema: { '~standard': {} } as never }),
+      'schema: expected a function to validate with',
+    ],
     [
       'no schema',
       (on) => new Envelopes(on.primitives, 'e', { ttlMs, schemaVersion: 1, schema: {} as never }),

@@ -205,6 +205,7 @@ describe('marker', () => {
     ['an empty token', (marker) => marker.tryClaim('a', { token: '' }), 'token: expected 1 to 255 characters'],
     ['no token', (marker) => marker.release('a', undefined as never), 'token: expected a string, got nothing'],
     ['a number for a scope', (marker) => marker.peek(491712345678 as never), 'some strings, got a number'],
+    ['words that are missing', (marker) => marker.peek(new Array(2)), 'scope: expected a string, got nothing'],
     ['a number among words', (marker) => marker.peek(['a', 491712345678 as never]), 'a string, got a number'],
     ['an empty scope', (marker) => marker.peek(''), 'scope: expected 1 to 1024'],
   ])('refuses %s', async (_, act, message) => {

@@ -69,6 +69,7 @@ export class Envelopes<Payload, State extends string = string> {
   readonly #texts = new WeakMap<Envelope<Payload, State>, string>()
 
   constructor(primitives: Primitives, operation: string, options: EnvelopesOptions<Payload, State>) {
+    given('options', options, 'an object')
     optionsOf('options', options)
     const { ttlMs, schemaVersion, schema, upgrades = {}, states, maxBytes } = options
     const machine = states === undefined ? null : new States<State>(states)
