@@ -8803,7 +8803,7 @@ end)
 
 export const tokenIssue: Script = {
   name: 'token_issue',
-  sha1: '8a7ed0f213e755269539ce5190b37dde0ea2cd79',
+  sha1: 'd75f3ee4602840ad5b9e8657fe01e4912a58f21d',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -8869,6 +8869,10 @@ return record.state == 'LIVE' and check_token(redis.call('GET', generation_key))
 end
 return each(2, 3, function(k, a)
 local key, generation_key, ttl = KEYS[k + 1], KEYS[k + 2], tonumber(ARGV[a + 2])
+local noted = read_record(key)
+if noted then
+return { noted.issued, noted.expires }
+end
 local generation = check_token(redis.call('GET', generation_key))
 if not generation then
 generation = ARGV[a + 1]

@@ -1,8 +1,9 @@
 import fc from 'fast-check'
-import { ShardedCounter } from 'holdfast/primitives'
+import { type Primitives, ShardedCounter } from 'holdfast/primitives'
 import type { Cluster } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { shardedAdd, shardedReset, shardedTake } from '../../src/redis/scripts.generated.js'
+import { RedisUnavailable } from '../../src/redis/index.js'
+import { shardedAdd, shardedRead, shardedReset, shardedTake } from '../../src/redis/scripts.generated.js'
 import { whileAway } from './support/away.js'
 import { whileAnswersGetLost } from './support/lost.js'
 import { type On, onCluster, onSingle, TOPOLOGIES } from './support/topologies.js'
@@ -297,6 +298,26 @@ describe('sharded counter', () => {
     })
   })
 
+  it('redis away: a refund that has taken a part before it fails does not say that nothing was done', async () => {
+    const on = await onSingle()
+    const { context } = on.primitives
+    const runner: typeof context.runner = {
+      run: async (script, keys, args) => {
+        if (script === shardedRead) throw new RedisUnavailable('not_executed', 'Redis is away; it did not run')
+        return context.runner.run(script, keys, args)
+      },
+    }
+    const cut = new ShardedCounter({ context: { ...context, runner } } as Primitives, 'views', { ttlMs, shards: 1 })
+    await cut.add('page', { by: 2 })
+    await expect(cut.refund('page', { by: 3 })).rejects.toMatchObject({ code: 'unavailable', outcome: 'unknown' })
+    expect(await new ShardedCounter(on.primitives, 'views', { ttlMs, shards: 1 }).read('page')).toMatchObject({
+      count: 0n,
+    })
+    // Now there is nothing that it could have taken.
+    await expect(cut.refund('page', { by: 3 })).rejects.toMatchObject({ outcome: 'not_executed' })
+    await on.close()
+  })
+
   it('redis away: refuses, as unavailable', async () => {
     await whileAway(async (primitives) => {
       const counter = new ShardedCounter(primitives, 'views', { ttlMs, shards: 4 })
@@ -335,6 +356,7 @@ describe('sharded counter', () => {
       'scope: expected a string or some strings, got a number',
     ],
     ['an empty scope', (on) => counterOn(on).approximate(''), 'scope: expected 1 to 1024'],
+    ['what looks like the words of another', approximateAlike, 'scope: expected no control characters'],
     ['an empty word to spread by', (on) => counterOn(on).add('p', { spreadBy: '' }), 'spreadBy: expected 1 to 255'],
   ])('refuses %s', async (_, act, message) => {
     const on = await onSingle()
@@ -345,3 +367,10 @@ describe('sharded counter', () => {
 })
 
 const counterOn = ({ primitives }: On) => new ShardedCounter(primitives, 's', { ttlMs, shards: 2 })
+
+/** Of a sum that is known by then. */
+async function approximateAlike(on: On): Promise<unknown> {
+  const counter = counterOn(on)
+  await counter.approximate(['front', 'page'])
+  return counter.approximate('front\0page')
+}

@@ -38,8 +38,10 @@ export function canonical(name: string, value: unknown, depth: number): string {
     return JSON.stringify(value)
   }
   if (typeof value !== 'object') throw invalid(name, 'what JSON can hold', show(value))
+  if (types.isDate(value) && Number.isNaN(value.getTime())) throw invalid(name, 'valid Dates', 'an invalid one')
   if ('toJSON' in value && typeof value.toJSON === 'function') return canonical(name, value.toJSON(), depth + 1)
-  if (Array.isArray(value)) return `[${value.map((one) => canonical(name, one ?? null, depth + 1)).join(',')}]`
+  // Not `map` of the array itself: that passes by holes.
+  if (Array.isArray(value)) return `[${Array.from(value, (one) => canonical(name, one ?? null, depth + 1)).join(',')}]`
   if (!isPlain(value)) throw invalid(name, 'plain objects', 'an object of a class')
   const members = Object.entries(value).filter(([, member]) => member !== undefined)
   members.sort(([a], [b]) => (a < b ? -1 : 1))

@@ -122,27 +122,34 @@ export class ShardedCounter {
   ): Promise<ShardedTotal> {
     const maxAgeMs = durationMs('maxAgeMs', optionsOf('options', call).maxAgeMs ?? DEFAULT_AGE_MS, 0)
     const place = this.#place(of, call)
-    // No word has a NUL.
-    const name = [...place.words, place.part ?? ''].join('\0')
+    // Hashed, and so checked: what is no scope must not get the sum of one that it looks like.
+    const name = `${this.#space.hash(place.words)}:${place.part ?? ''}`
     return this.#totals.get(name, maxAgeMs, () => this.#sum(place))
   }
 
   /**
    * Takes back what did not happen after all, as far as it is there: `refunded` is how much that was. With `spreadBy` only from the shard
-   * that it leads to; otherwise from any, and from several where one has not enough.
+   * that it leads to; otherwise from any, and from several where one has not enough. When it fails between two of them a part may be taken:
+   * its `outcome` is then `unknown`.
    */
   async refund(of: string | readonly string[], call: ShardedCall = {}): Promise<{ readonly refunded: number }> {
     const by = amount('by', optionsOf('options', call).by ?? 1, 1)
     const place = this.#place(of, call)
     const chosen = this.#choose(call)
     let left = by - (await this.#takeFrom(place, chosen ?? this.#any(), by))
-    for (let round = 1; left > 0 && chosen === null && round <= ROUNDS_MAX; round += 1) {
-      const wanted = planOf(await this.#counts(place), left)
-      if (wanted.length === 0) break
-      await inLanes(wanted, LANES, async ([shard, most]) => {
-        const taken = await this.#takeFrom(place, shard, most)
-        left -= taken
-      })
+    let isUntouched = left === by
+    try {
+      for (let round = 1; left > 0 && chosen === null && round <= ROUNDS_MAX; round += 1) {
+        const wanted = planOf(await this.#counts(place), left)
+        if (wanted.length === 0) break
+        isUntouched = false
+        await inLanes(wanted, LANES, async ([shard, most]) => {
+          const taken = await this.#takeFrom(place, shard, most)
+          left -= taken
+        })
+      }
+    } catch (error) {
+      throw isUntouched ? error : partly(error)
     }
     tell(this.#context, this.#purpose, left === 0 ? 'refunded' : 'refunded_less')
     return { refunded: by - left }
@@ -205,6 +212,18 @@ export class ShardedCounter {
     })
     return answers
   }
+}
+
+/** Whatever became of the call that failed, those before it and beside it may have taken something: who repeats the refund takes that again. */
+function partly(error: unknown): unknown {
+  if (!(error instanceof HoldfastError)) return error
+  const { code, message, facts } = error
+  return new HoldfastError(
+    code,
+    `${message}; a part may be taken back`,
+    { ...facts, outcome: 'unknown' },
+    { cause: error },
+  )
 }
 
 /** From which shards to take how much at most: of the fullest first, so that few are asked. */
