@@ -22,6 +22,8 @@ export interface KeySample {
 }
 
 const PORTION = 500
+/** A timer of Node's that is set for longer than 24 days fires at once. */
+const EVERY_MAX_MS = 24 * 60 * 60 * 1_000
 /** Keys of a call, for which all must lie in one slot on a Cluster. */
 const CALL_MAX = 64
 const NO_END = -1
@@ -44,7 +46,7 @@ export class KeySampler {
   constructor({ context }: Primitives, options: KeySamplerOptions = {}) {
     const { everyMs = 10_000, keysPerStep = 5_000, owner } = optionsOf('options', options)
     this.#context = context
-    this.#everyMs = durationMs('everyMs', everyMs, 10)
+    this.#everyMs = durationMs('everyMs', everyMs, 10, EVERY_MAX_MS)
     this.#portions = Math.ceil(integer('keysPerStep', keysPerStep, 1, 1_000_000) / PORTION)
     this.#owner = owner === undefined ? null : word('owner', owner)
   }
