@@ -23,6 +23,8 @@ export interface KeySample {
 }
 
 const PORTION_MAX = 500
+/** A timer of Node's that is set for longer than 24 days fires at once. */
+const EVERY_MAX_MS = 24 * 60 * 60 * 1_000
 /** Keys of a call, for which all must lie in one slot on a Cluster. */
 const CALL_MAX = 64
 /** Calls at a time: on a Cluster there is one for each key, and they should not take the room of those that somebody waits for. */
@@ -48,7 +50,7 @@ export class KeySampler {
   constructor({ context }: Primitives, options: KeySamplerOptions = {}) {
     const { everyMs = 10_000, keysPerStep = 5_000, owner } = optionsOf('options', options)
     this.#context = context
-    this.#everyMs = durationMs('everyMs', everyMs, 10)
+    this.#everyMs = durationMs('everyMs', everyMs, 10, EVERY_MAX_MS)
     const keys = integer('keysPerStep', keysPerStep, 1, 1_000_000)
     this.#portion = Math.min(keys, PORTION_MAX)
     this.#portions = Math.ceil(keys / this.#portion)

@@ -3298,7 +3298,7 @@ end)
 
 export const flagsWrite: Script = {
   name: 'flags_write',
-  sha1: '4564c08e227992ef85396a67e9fe6db004d79541',
+  sha1: '699004f27197837fc01907cac68b43f59f7bfbb0',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -3349,7 +3349,11 @@ local id, flags, ago, keep_ms, token = ARGV[a + 1], ARGV[a + 2], tonumber(ARGV[a
 local text = redis.call('GETRANGE', copy, 0, HEAD_BYTES - 1)
 local asking = redis.call('GET', turn)
 local has, confirmed = read_head(text)
-local at = clock() - ago
+local now = clock()
+local at = now - ago
+if has and confirmed > now then
+confirmed = 0
+end
 if token == '' or asking == token then
 redis.call('DEL', turn)
 end
@@ -3361,7 +3365,8 @@ redis.call('SETRANGE', copy, 0, head(id, at))
 redis.call('PEXPIRE', copy, keep_ms)
 return 1
 end
-if flags == '' or (has and number_of(has) > number_of(id) and (token == '' or asking ~= token)) then
+local is_turn = token ~= '' and asking == token
+if flags == '' or (has and number_of(has) > number_of(id) and not (is_turn and at >= confirmed)) then
 return 0
 end
 redis.call('SET', copy, head(id, at) .. flags, 'PX', keep_ms)

@@ -1,4 +1,12 @@
-import { FixedWindow, type KeySample, KeySampler, PackedCounters, type Primitives } from 'holdfast/primitives'
+import {
+  FixedWindow,
+  type KeySample,
+  KeySampler,
+  PackedCounters,
+  type Primitives,
+  SingleFlight,
+} from 'holdfast/primitives'
+
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { whileAway } from './support/away.js'
 import { type On, onSingle, TOPOLOGIES } from './support/topologies.js'
@@ -106,4 +114,15 @@ describe('the sampler', () => {
       expect(sampler.last).toBeNull()
     })
   })
+})
+
+it('rests, and waits, for no longer than a timer can', async () => {
+  const on = await onSingle()
+  const tooLong = 25 * 24 * 60 * 60 * 1_000
+  const refused = expect.objectContaining({ code: 'invalid_argument' })
+  expect(() => new KeySampler(on.primitives, { everyMs: tooLong })).toThrow(refused)
+  for (const name of ['markerMs', 'loadMaxMs', 'waitMs']) {
+    expect(() => new SingleFlight(on.primitives, 'price', { [name]: tooLong })).toThrow(refused)
+  }
+  await on.close()
 })
