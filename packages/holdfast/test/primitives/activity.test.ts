@@ -387,7 +387,7 @@ describe('activity', () => {
     [
       'a hole',
       ({ primitives }) => new Activity(primitives, 'o').markManyActive(new Array(3)),
-      'scope: expected a string',
+      'member: expected a string',
     ],
     ['no time', ({ primitives }) => new Activity(primitives, 'o', { keepMs: 0 }), 'keepMs: expected an integer'],
     ['no index', ({ primitives }) => new Activity(primitives, 'o', { index: {} as never }), 'index: expected a Mapped'],

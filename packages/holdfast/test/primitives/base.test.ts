@@ -19,7 +19,7 @@ describe('Primitives.connect', () => {
     [
       'no secret, and no Postgres that has one',
       { secret: undefined },
-      'secret: expected one, since no postgres is given',
+      'secret: expected 16 bytes or more, or else a postgres',
     ],
     [
       'a short secret',

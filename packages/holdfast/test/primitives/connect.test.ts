@@ -22,7 +22,7 @@ describe('Primitives.connect', () => {
     ['no redis', { secret: SECRET }, 'redis: expected a URL, options or an ioredis client, got nothing'],
     ['neither secret nor postgres', { redis: NOWHERE }, 'secret: expected 16 bytes or more, or else a postgres'],
     ['a short secret', { redis: NOWHERE, secret: 'short' }, 'secret: expected 16 to 1024 bytes that nobody can guess'],
-    ['a number for a secret', { redis: NOWHERE, secret: 17 }, 'secret: expected a string or bytes, got 17'],
+    ['a number for a secret', { redis: NOWHERE, secret: 17 }, 'secret: expected a string or bytes, got a number'],
     ['a name with a blank', { redis: NOWHERE, secret: SECRET, owner: 'My app' }, 'owner: expected 1 to 64 characters'],
     ['another URL', { redis: 'http://redis', secret: SECRET }, 'redis: expected a URL like redis://host:6379'],
   ])('refuses %s', async (_, options, message) => {

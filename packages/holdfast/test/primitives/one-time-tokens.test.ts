@@ -303,7 +303,7 @@ describe('one-time tokens', () => {
     [
       'a token for an id',
       (tokens) => tokens.revoke('x'.repeat(65)),
-      'id: expected the id of a token, got a string of 65',
+      'id: expected the id of a token, got a string',
     ],
     ['a history without an audit', (tokens) => tokens.history('u'), 'audit: expected true'],
     ['to prune without an audit', (tokens) => tokens.prune(), 'audit: expected true'],
