@@ -300,11 +300,7 @@ describe('one-time tokens', () => {
     ['no token', (tokens) => tokens.consume(undefined as never), 'token: expected a string, got nothing'],
     ['a number', (tokens) => tokens.consume(491712345678 as never), 'token: expected a string, got a number'],
     ['an empty key', (tokens) => tokens.consume('x', { key: '' }), 'key: expected 1 to 255 characters'],
-    [
-      'a token for an id',
-      (tokens) => tokens.revoke('x'.repeat(65)),
-      'id: expected the id of a token, got a string',
-    ],
+    ['a token for an id', (tokens) => tokens.revoke('x'.repeat(65)), 'id: expected the id of a token, got a string'],
     ['a history without an audit', (tokens) => tokens.history('u'), 'audit: expected true'],
     ['to prune without an audit', (tokens) => tokens.prune(), 'audit: expected true'],
   ])('refuses %s', async (_, act, message) => {
