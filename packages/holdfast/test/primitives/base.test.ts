@@ -1,5 +1,14 @@
 /** What all primitives stand on: connecting, calls that go together, keys, and what is told of them. */
-import { FixedWindow, Primitives, type PrimitivesOptions } from 'holdfast/primitives'
+import { HoldfastError as OfWallets } from 'holdfast'
+import {
+  FixedWindow,
+  HoldfastError,
+  Idempotency,
+  OneTimeTokens,
+  Primitives,
+  type PrimitivesOptions,
+  StrictSequence,
+} from 'holdfast/primitives'
 import { Cluster, Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { emptyDatabase, freshDatabase, freshRedis } from '../../../../test/servers.js'
@@ -45,6 +54,22 @@ describe('Primitives.connect', () => {
     expect(failure).toMatchObject({ code: 'invalid_argument' })
     expect(failure.message).toContain(message)
     expect(failure.message).not.toMatch(/guess me please|xxxx/)
+  })
+
+  it('says what needs Postgres where none is given', async () => {
+    const primitives = await Primitives.connect({ redis: await freshRedis(), secret: SECRET })
+    for (const make of [
+      () => new Idempotency(primitives, 'x', { durable: true }),
+      () => new StrictSequence(primitives, 'x'),
+      () => new OneTimeTokens(primitives, 'x', { audit: true }),
+    ]) {
+      expect(make).toThrow(/^postgres: expected a connection, since .* is kept there, got none$/)
+    }
+    await primitives.close()
+  })
+
+  it('comes with the errors that wallets throw', () => {
+    expect(HoldfastError).toBe(OfWallets)
   })
 
   it('takes a secret as text or as bytes, and makes other keys with another one', async () => {

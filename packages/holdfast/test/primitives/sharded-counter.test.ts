@@ -1,7 +1,7 @@
 import fc from 'fast-check'
-import { type Primitives, ShardedCounter } from 'holdfast/primitives'
+import { type Primitives, ShardedCounter, type ShardedCounterOptions } from 'holdfast/primitives'
 import type { Cluster } from 'ioredis'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from 'vitest'
 import { RedisUnavailable } from '../../src/redis/index.js'
 import { shardedAdd, shardedRead, shardedReset, shardedTake } from '../../src/redis/scripts.generated.js'
 import { whileAway } from './support/away.js'
@@ -278,6 +278,12 @@ describe('sharded counter', () => {
     const slots = await Promise.all(found.flat().map((key) => on.redis.cluster('KEYSLOT', key)))
     expect(new Set(slots).size).toBeGreaterThanOrEqual(60)
     await on.close()
+  })
+
+  it('has types that ask for an end, and for one alone', () => {
+    expectTypeOf<{ ttlMs: 1; windowMs: 1 }>().not.toExtend<ShardedCounterOptions>()
+    expectTypeOf<{ windowMs: 1 }>().toExtend<ShardedCounterOptions>()
+    expectTypeOf<object>().not.toExtend<ShardedCounterOptions>()
   })
 
   it('duplicate: what was counted and not answered is told as unknown, and not counted again', async () => {
