@@ -58,7 +58,8 @@ for i = 1, count do
     return { 'missing', i }
   end
 end
-if from > 0 and redis.call('EXISTS', made) == 0 then
+-- Not only where there is none: after a failover there may be one that ends before this portion.
+if redis.call('STRLEN', made) < from then
   return 'lost'
 end
 if how == 'NOT' and population < 0 then

@@ -1,5 +1,5 @@
 -- Writes copies of flags as Postgres has them, or confirms that the copy is still like that. A copy only gets older flags from one whose
--- turn it was to ask all the while: then nothing was changed since it asked, and Postgres itself was put back.
+-- turn it is and who asked after the copy was confirmed: then nothing was changed since it asked, and Postgres itself was put back.
 --
 -- KEYS  for each: the copy   whose turn it is to ask Postgres
 -- ARGV  1 number of them   then for each: the id of the flags   the flags themselves, or empty: the copy is known to have them
@@ -18,7 +18,12 @@ return each(2, 5, function(k, a)
   local asking = redis.call('GET', turn)
   -- Anything else that stands there as a string is no copy, and gets written over: Postgres has the flags.
   local has, confirmed = read_head(text)
-  local at = clock() - ago
+  local now = clock()
+  local at = now - ago
+  if has and confirmed > now then
+    -- Of another clock: held against this one it would stand for as long as that was ahead.
+    confirmed = 0
+  end
   if token == '' or asking == token then
     -- Whoever asked before a change has an answer from before it.
     redis.call('DEL', turn)
@@ -31,7 +36,8 @@ return each(2, 5, function(k, a)
     redis.call('PEXPIRE', copy, keep_ms)
     return 1
   end
-  if flags == '' or (has and number_of(has) > number_of(id) and (token == '' or asking ~= token)) then
+  local is_turn = token ~= '' and asking == token
+  if flags == '' or (has and number_of(has) > number_of(id) and not (is_turn and at >= confirmed)) then
     return 0
   end
   redis.call('SET', copy, head(id, at) .. flags, 'PX', keep_ms)

@@ -3,7 +3,7 @@
 -- KEYS  for each: the flags   by the older layout, if there is one
 -- ARGV  1 number of them   then for each: the layout   its bytes   the older layout   its bytes   the moves from it   bytes with the flags to
 --       grant   bytes with those to revoke
--- Returns for each {flags before, flags after, 1 if they were moved, else 0}, the flags as bytes
+-- Returns for each {1 if they were moved, else 0; flags before; flags after}, the flags as bytes
 -- @keys 1+
 -- @batch 64
 -- @resend safe
@@ -30,5 +30,5 @@ return each(keys_each, 7, function(k, a)
   if is_older then
     redis.call('UNLINK', KEYS[k + 2])
   end
-  return { before, after, is_older and 1 or 0 }
+  return { is_older and 1 or 0, before, after }
 end)

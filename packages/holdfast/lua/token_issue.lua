@@ -1,4 +1,5 @@
--- Notes tokens that are about to be given out, each under the generation of its subject, which lives as long as each of its tokens.
+-- Notes tokens that are about to be given out, each under the generation of its subject, which lives as long as each of its tokens. One that
+-- is noted already stays as it is: a copy of the call that arrives late must not bring back what was used or revoked since.
 --
 -- KEYS  for each: the token   the generation of its subject
 -- ARGV  1 number of them   then for each: a generation for a subject that has none   for how long it lives, ms   the payload
@@ -13,6 +14,10 @@
 
 return each(2, 3, function(k, a)
   local key, generation_key, ttl = KEYS[k + 1], KEYS[k + 2], tonumber(ARGV[a + 2])
+  local noted = read_record(key)
+  if noted then
+    return { noted.issued, noted.expires }
+  end
   local generation = check_token(redis.call('GET', generation_key))
   if not generation then
     generation = ARGV[a + 1]

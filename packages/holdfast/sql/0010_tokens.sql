@@ -22,7 +22,7 @@ CREATE TABLE token_events (
 CREATE UNIQUE INDEX token_events_ended ON token_events (token, operation, tenant, owner) WHERE event IN ('consumed', 'revoked');
 CREATE INDEX token_events_by_token ON token_events (token, operation, tenant, owner);
 CREATE INDEX token_events_by_subject ON token_events (subject, operation, tenant, owner, id);
-CREATE INDEX token_events_by_expiry ON token_events (expires_at);
+CREATE INDEX token_events_by_expiry ON token_events (owner, expires_at);
 
 -- Why a token can't be used; null: nothing is known of it. `redis_says` used or revoked, where it has not forgotten that: of a use that was
 -- never noted here, because Postgres was away then. So many of these are noted of a token: who has one can't fill the table with it.

@@ -1,6 +1,7 @@
 -- Several of one kind in one call: ARGV[1] is their number, then come the arguments of each; the keys of each stand in a row in KEYS.
 -- What goes wrong with one must not cost the others, so it is told in its place: {'!', why}. Whatever can go wrong has to do so before
--- the first write of that one: nothing is taken back. An answer is never nil: that would end the array.
+-- the first write of that one: nothing is taken back. An answer is never nil: that would end the array. And none is an array that begins with
+-- bytes of a value: they may be a '!'.
 
 local function damaged()
   error({ err = 'DAMAGED' })

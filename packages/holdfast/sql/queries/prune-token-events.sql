@@ -1,6 +1,8 @@
--- Of tokens that expired more than $1 ms ago, $2 rows at most. The time in a subquery of its own, as in prune-idempotency-keys.sql.
+-- Of an owner's tokens that expired more than $2 ms ago, $3 rows at most: how long others keep theirs is for them to say. The time in a subquery
+-- of its own, as in prune-idempotency-keys.sql.
 WITH old AS (
-  SELECT id FROM token_events WHERE expires_at < (SELECT clock_ms()) - $1::bigint ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED
+  SELECT id FROM token_events WHERE owner = $1 AND expires_at < (SELECT clock_ms()) - $2::bigint
+  ORDER BY expires_at LIMIT $3 FOR UPDATE SKIP LOCKED
 ), gone AS (
   DELETE FROM token_events e USING old o WHERE e.id = o.id RETURNING 1
 )

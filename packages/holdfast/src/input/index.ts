@@ -9,9 +9,11 @@ const CONTROL = /\p{Cc}/u
 
 /** An id, a key or a name: 1 to 255 characters unless another limit is given, no control characters, no half characters. */
 export function text(name: string, value: unknown, max = LENGTH_MAX): string {
-  if (typeof value !== 'string') throw invalid(name, 'a string', show(value))
-  if (value.length === 0 || (value.length > max && [...value].length > max)) {
-    throw invalid(name, `1 to ${max} characters`, `${[...value].length} characters`)
+  if (typeof value !== 'string') throw invalid(name, 'a string', kind(value))
+  if (value.length === 0 || value.length > max) {
+    // A character is one unit or two: what is far too long need not be taken apart to see that.
+    const length = value.length > 2 * max ? value.length : [...value].length
+    if (length === 0 || length > max) throw invalid(name, `1 to ${max} characters`, `${length} characters`)
   }
   if (CONTROL.test(value)) throw invalid(name, 'no control characters', 'one with a control character')
   if (!value.isWellFormed()) throw invalid(name, 'well-formed Unicode', 'a lone surrogate')
@@ -71,7 +73,13 @@ export function invalid(name: string, expected: string, got: string): HoldfastEr
 export function show(value: unknown): string {
   if (typeof value === 'number' || typeof value === 'boolean' || typeof value === 'bigint') return String(value)
   if (typeof value === 'string') return `a string of ${value.length} characters`
+  return kind(value)
+}
+
+/** Of what may be somebody's also as a number: a phone number, a token. */
+export function kind(value: unknown): string {
   if (value === null) return 'null'
   if (value === undefined) return 'nothing'
-  return Array.isArray(value) ? 'an array' : `a ${typeof value}`
+  if (typeof value === 'object') return Array.isArray(value) ? 'an array' : 'an object'
+  return `a ${typeof value}`
 }

@@ -227,6 +227,10 @@ FROM (
   UNION ALL
   SELECT * FROM webhooks w WHERE w.holder = $1 AND w.lease_until > clock_ms() AND NOT EXISTS (SELECT FROM taken t WHERE t.id = w.id)
 ) AS a`,
+  committedIdempotencyKey: `-- The row of an owner, as it is once a transaction that is about to complete it has ended.
+SELECT k.*, greatest(1, k.expires_at - clock_ms()) AS keep_left_ms FROM idempotency_keys k
+WHERE k.owner = $1 AND k.tenant = $2 AND k.operation = $3 AND k.key = $4 AND k.token = $5
+FOR SHARE`,
   completeIdempotencyKey: `SELECT c.*, greatest(1, c.expires_at - clock_ms()) AS keep_left_ms FROM complete_idempotency_key($1, $2, $3, $4, $5, $6, $7) c`,
   confirm: `-- See the function: one statement for many refusals.
 SELECT current, held, seen, hold_made, hold_expired, epoch FROM confirm($1, $2, $3, $4, $5, $6) ORDER BY n`,
@@ -517,9 +521,11 @@ WITH expired AS (
   RETURNING 1
 )
 SELECT count(*)::integer AS gone FROM gone`,
-  pruneTokenEvents: `-- Of tokens that expired more than $1 ms ago, $2 rows at most. The time in a subquery of its own, as in prune-idempotency-keys.sql.
+  pruneTokenEvents: `-- Of an owner's tokens that expired more than $2 ms ago, $3 rows at most: how long others keep theirs is for them to say. The time in a subquery
+-- of its own, as in prune-idempotency-keys.sql.
 WITH old AS (
-  SELECT id FROM token_events WHERE expires_at < (SELECT clock_ms()) - $1::bigint ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED
+  SELECT id FROM token_events WHERE owner = $1 AND expires_at < (SELECT clock_ms()) - $2::bigint
+  ORDER BY expires_at LIMIT $3 FOR UPDATE SKIP LOCKED
 ), gone AS (
   DELETE FROM token_events e USING old o WHERE e.id = o.id RETURNING 1
 )

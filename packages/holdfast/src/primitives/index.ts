@@ -1,4 +1,7 @@
-export type { CallersClient } from '../postgres/index.js'
+export { type ErrorCode, type Facts, HoldfastError } from '../errors/index.js'
+export type { CallersClient, PostgresSource } from '../postgres/index.js'
+export type { RedisTarget } from '../redis/index.js'
+export type { Telemetry } from '../telemetry/index.js'
 export {
   Activity,
   type ActivityOptions,

@@ -1,12 +1,12 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto'
-import { integer, invalid, show, text } from '../input/index.js'
+import { given, integer, invalid, kind, show, text } from '../input/index.js'
 import { slotOf } from '../redis/index.js'
 
 /**
  * Every key of the primitives is made here:
  *
  *   hf:<owner>:<purpose>:v1:<tenant>:<operation>:{<scope>}[:<part>]
- *   hf:gateway:window:v1:acme:create-order:{9f86d081884c7d659a2feaa0c55ad015}:202607021430
+ *   hf:gateway:window:v1:acme:create-order:{9f86d081884c7d659a2feaa0c55ad015}:60000:202607021430
  *
  * - The owner is the application, the purpose the primitive, and `v1` the layout of the value: another one can live beside it.
  * - The operation is what the developer calls it: create-order, login. Never a word of a user.
@@ -36,7 +36,8 @@ export const PURPOSES = {
   limits: { expires: true },
   marker: { expires: true },
   otp: { expires: true },
-  packed: { expires: false },
+  packed: { expires: true },
+  'packed-lasting': { expires: false },
   permissions: { expires: false },
   sequence: { expires: true },
   'sequence-lasting': { expires: false },
@@ -59,7 +60,8 @@ const VERSION = 'v1'
 export interface KeysOptions {
   readonly owner: string
   readonly tenant: string
-  readonly secret: Uint8Array
+  /** Not its bytes: whoever logs what is made of it, or makes JSON of an answer, would show them. */
+  readonly secret: KeyObject
 }
 
 /** What a log may say about a key: enough to find it again for who has the secret, and nothing that was hashed. */
@@ -110,17 +112,24 @@ export class KeySpace {
   readonly prefix: string
   readonly tenant: string
   readonly #secret: KeyObject
+  /** What callers of the primitive call a scope, for errors: a key, a member. */
+  readonly #called: string
 
   constructor(
-    { owner, tenant, secret }: KeysOptions,
+    context: KeysOptions,
     readonly purpose: Purpose,
     readonly operation: string,
+    called = 'scope',
   ) {
+    // The promise of a connection, where types are not checked.
+    given('primitives', context, 'what Primitives.connect resolves to')
     checkOperation(operation)
+    const { owner, tenant, secret } = context
     this.pattern = `hf:${owner}:${purpose}:${VERSION}`
     this.prefix = `${this.pattern}:${tenant}:${operation}:`
     this.tenant = tenant
-    this.#secret = createSecretKey(secret)
+    this.#secret = secret
+    this.#called = called
   }
 
   /** Of somebody or something. Several words are one scope only as the same words: `['a', 'b']` is not `['ab']`. */
@@ -134,10 +143,11 @@ export class KeySpace {
   }
 
   /** What stands for words that must not be seen: 32 hex characters. */
-  hash(of: string | readonly string[]): string {
-    if (typeof of === 'string') return this.#hmac(`\0${checkScope(of)}`)
-    if (!Array.isArray(of) || of.length === 0) throw invalid('scope', 'a string or some strings', show(of))
-    return this.#hmac(of.map((word) => `\0${checkScope(word)}`).join(''))
+  hash(of: string | readonly string[], called = this.#called): string {
+    if (typeof of === 'string') return this.#hmac(`\0${text(called, of, SCOPE_MAX)}`)
+    if (!Array.isArray(of) || of.length === 0) throw invalid(called, 'a string or some strings', kind(of))
+    // Not `map`, which leaves out the holes of an array.
+    return this.#hmac(Array.from(of, (word) => `\0${text(called, word, SCOPE_MAX)}`).join(''))
   }
 
   #hmac(words: string): string {
@@ -158,29 +168,28 @@ export function readPurpose(key: string): Purpose | null {
 
 /** Lower case, so that nothing of an owner or a tenant can be told from another only by its case. */
 export function word(name: string, value: unknown): string {
-  if (typeof value !== 'string') throw invalid(name, 'a string', show(value))
-  if (!WORD.test(value)) throw invalid(name, '1 to 64 characters of a-z, 0-9, _ and -', JSON.stringify(value))
+  if (typeof value !== 'string') throw invalid(name, 'a string', kind(value))
+  // Not shown, as an operation is not: a tenant comes with a request.
+  if (!WORD.test(value)) throw invalid(name, '1 to 64 characters of a-z, 0-9, _ and -', show(value))
   return value
 }
 
 function checkOperation(value: unknown): void {
-  if (typeof value !== 'string') throw invalid('operation', 'a string', show(value))
+  if (typeof value !== 'string') throw invalid('operation', 'a string', kind(value))
   // Not shown: whoever passes a scope here by mistake passes what must not be seen.
   if (!OPERATION.test(value)) throw invalid('operation', '1 to 64 characters of A-Z, a-z, 0-9, _, . and -', show(value))
 }
 
-const checkScope = (value: unknown): string => text('scope', value, SCOPE_MAX)
-
-export function checkSecret(value: unknown): Uint8Array {
+export function checkSecret(value: unknown): KeyObject {
   if (typeof value !== 'string' && !(value instanceof Uint8Array)) {
-    throw invalid('secret', 'a string or bytes', show(value))
+    throw invalid('secret', 'a string or bytes', kind(value))
   }
   const bytes = Buffer.from(value as string)
   if (bytes.length < SECRET_BYTES_MIN || bytes.length > SECRET_LENGTH_MAX) {
     const expected = `${SECRET_BYTES_MIN} to ${SECRET_LENGTH_MAX} bytes that nobody can guess`
     throw invalid('secret', expected, `${bytes.length} bytes`)
   }
-  return bytes
+  return createSecretKey(bytes)
 }
 
 const DAY_MS = 24 * 60 * 60 * 1_000

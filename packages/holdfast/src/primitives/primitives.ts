@@ -54,7 +54,8 @@ export class Primitives {
   static async connect(options: PrimitivesOptions): Promise<Primitives> {
     const asked = optionsOf('options', options)
     given('redis', asked.redis, 'a URL, options or an ioredis client')
-    if (asked.postgres === undefined) given('secret', asked.secret, 'one, since no postgres is given that has one,')
+    if (asked.postgres === undefined)
+      given('secret', asked.secret, '16 bytes or more, or else a postgres, which has one of its own')
     const owner = word('owner', asked.owner ?? 'app')
     const tenant = word('tenant', asked.tenant ?? 'default')
     const secret = asked.secret === undefined ? null : checkSecret(asked.secret)
@@ -82,7 +83,7 @@ export class Primitives {
       const context: Context = {
         owner,
         tenant,
-        secret: secret ?? (await readSettings(postgres as Postgres)).secret,
+        secret: secret ?? checkSecret((await readSettings(postgres as Postgres)).secret),
         runner,
         isCluster: redis.isCluster,
         scan: (pattern, portion) => connection.scan(pattern, portion),

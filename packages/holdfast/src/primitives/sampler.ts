@@ -2,6 +2,7 @@ import { integer, options as optionsOf } from '../input/index.js'
 import { keyTtl } from '../redis/scripts.generated.js'
 import type { Context } from './context.js'
 import { durationMs, keysOf, PURPOSES, type Purpose, readPurpose, word } from './keys.js'
+import { inLanes } from './lanes.js'
 import type { Primitives } from './primitives.js'
 
 export interface KeySamplerOptions {
@@ -21,9 +22,13 @@ export interface KeySample {
   readonly ttlMissing: Partial<Record<Purpose, number>>
 }
 
-const PORTION = 500
+const PORTION_MAX = 500
+/** A timer of Node's that is set for longer than 24 days fires at once. */
+const EVERY_MAX_MS = 24 * 60 * 60 * 1_000
 /** Keys of a call, for which all must lie in one slot on a Cluster. */
 const CALL_MAX = 64
+/** Calls at a time: on a Cluster there is one for each key, and they should not take the room of those that somebody waits for. */
+const LANES = 8
 const NO_END = -1
 
 /**
@@ -34,6 +39,7 @@ const NO_END = -1
 export class KeySampler {
   readonly #context: Context
   readonly #everyMs: number
+  readonly #portion: number
   readonly #portions: number
   readonly #owner: string | null
   readonly #takeBack: (() => void)[] = []
@@ -44,8 +50,10 @@ export class KeySampler {
   constructor({ context }: Primitives, options: KeySamplerOptions = {}) {
     const { everyMs = 10_000, keysPerStep = 5_000, owner } = optionsOf('options', options)
     this.#context = context
-    this.#everyMs = durationMs('everyMs', everyMs, 10)
-    this.#portions = Math.ceil(integer('keysPerStep', keysPerStep, 1, 1_000_000) / PORTION)
+    this.#everyMs = durationMs('everyMs', everyMs, 10, EVERY_MAX_MS)
+    const keys = integer('keysPerStep', keysPerStep, 1, 1_000_000)
+    this.#portion = Math.min(keys, PORTION_MAX)
+    this.#portions = Math.ceil(keys / this.#portion)
     this.#owner = owner === undefined ? null : word('owner', owner)
   }
 
@@ -110,7 +118,7 @@ export class KeySampler {
     const keys: Partial<Record<Purpose, number>> = {}
     const ttlMissing: Partial<Record<Purpose, number>> = {}
     let portions = 0
-    for await (const found of this.#context.scan(keysOf(this.#owner), PORTION)) {
+    for await (const found of this.#context.scan(keysOf(this.#owner), this.#portion)) {
       const read = found.map((key) => ({ key, purpose: readPurpose(key) }))
       const ours = read.filter((one): one is { key: string; purpose: Purpose } => one.purpose !== null)
       for (const { purpose } of ours) keys[purpose] = (keys[purpose] ?? 0) + 1
@@ -125,12 +133,14 @@ export class KeySampler {
   async #endless(found: readonly { key: string; purpose: Purpose }[]): Promise<Purpose[]> {
     const asked = found.filter(({ purpose }) => PURPOSES[purpose].expires)
     const size = this.#context.isCluster ? 1 : CALL_MAX
-    const calls: Promise<Purpose[]>[] = []
-    for (let from = 0; from < asked.length; from += size) {
-      const part = asked.slice(from, from + size)
-      calls.push(this.#endlessOf(part))
-    }
-    return (await Promise.all(calls)).flat()
+    const parts = Array.from({ length: Math.ceil(asked.length / size) }, (_, n) =>
+      asked.slice(n * size, (n + 1) * size),
+    )
+    const endless: Purpose[] = []
+    await inLanes(parts, LANES, async (part) => {
+      endless.push(...(await this.#endlessOf(part)))
+    })
+    return endless
   }
 
   async #endlessOf(part: readonly { key: string; purpose: Purpose }[]): Promise<Purpose[]> {

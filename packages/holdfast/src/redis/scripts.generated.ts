@@ -3,7 +3,7 @@ import type { Script } from './script.js'
 
 export const activityCombine: Script = {
   name: 'activity_combine',
-  sha1: '9efdcb45a2321d065c303464f689d800d0bd5f64',
+  sha1: '2b3accd3f937e3181c5089bac1494ec9ab870e53',
   keys: { min: 7, variable: true },
   resend: 'safe',
   batchMax: 32,
@@ -152,7 +152,7 @@ if string.sub(ARGV[10], i, i) == '1' and redis.call('EXISTS', operands[i]) == 0 
 return { 'missing', i }
 end
 end
-if from > 0 and redis.call('EXISTS', made) == 0 then
+if redis.call('STRLEN', made) < from then
 return 'lost'
 end
 if how == 'NOT' and population < 0 then
@@ -3298,7 +3298,7 @@ end)
 
 export const flagsWrite: Script = {
   name: 'flags_write',
-  sha1: '4564c08e227992ef85396a67e9fe6db004d79541',
+  sha1: '699004f27197837fc01907cac68b43f59f7bfbb0',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -3349,7 +3349,11 @@ local id, flags, ago, keep_ms, token = ARGV[a + 1], ARGV[a + 2], tonumber(ARGV[a
 local text = redis.call('GETRANGE', copy, 0, HEAD_BYTES - 1)
 local asking = redis.call('GET', turn)
 local has, confirmed = read_head(text)
-local at = clock() - ago
+local now = clock()
+local at = now - ago
+if has and confirmed > now then
+confirmed = 0
+end
 if token == '' or asking == token then
 redis.call('DEL', turn)
 end
@@ -3361,7 +3365,8 @@ redis.call('SETRANGE', copy, 0, head(id, at))
 redis.call('PEXPIRE', copy, keep_ms)
 return 1
 end
-if flags == '' or (has and number_of(has) > number_of(id) and (token == '' or asking ~= token)) then
+local is_turn = token ~= '' and asking == token
+if flags == '' or (has and number_of(has) > number_of(id) and not (is_turn and at >= confirmed)) then
 return 0
 end
 redis.call('SET', copy, head(id, at) .. flags, 'PX', keep_ms)
@@ -6544,7 +6549,7 @@ end)
 
 export const permissionsChange: Script = {
   name: 'permissions_change',
-  sha1: '63cef8f85ed12a3979fd87d22d7100397c3d23ef',
+  sha1: '8b99c3b6b0e7b8d60437dcb3527bf04b03915d08',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -6629,7 +6634,7 @@ end
 if is_older then
 redis.call('UNLINK', KEYS[k + 2])
 end
-return { before, after, is_older and 1 or 0 }
+return { is_older and 1 or 0, before, after }
 end)
 `,
 }
@@ -9227,7 +9232,7 @@ end)
 
 export const tokenIssue: Script = {
   name: 'token_issue',
-  sha1: '8a7ed0f213e755269539ce5190b37dde0ea2cd79',
+  sha1: 'd75f3ee4602840ad5b9e8657fe01e4912a58f21d',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -9293,6 +9298,10 @@ return record.state == 'LIVE' and check_token(redis.call('GET', generation_key))
 end
 return each(2, 3, function(k, a)
 local key, generation_key, ttl = KEYS[k + 1], KEYS[k + 2], tonumber(ARGV[a + 2])
+local noted = read_record(key)
+if noted then
+return { noted.issued, noted.expires }
+end
 local generation = check_token(redis.call('GET', generation_key))
 if not generation then
 generation = ARGV[a + 1]

@@ -172,6 +172,15 @@ describe.each(TOPOLOGIES)('cohorts on %s', (_, open) => {
     expect(await cohorts.named('any').count()).toBe(2)
   })
 
+  it('wrong state: begins again when Redis has gone back to where less was made', async () => {
+    const older = disturbed('activity_combine', ([, , made = '']) => on.redis.set(made, '', 'PX', 60_000))
+    const { opened, cohorts } = own(on.operation(), older)
+    for (const day of [first, second, third]) await opened.markManyActive(at(7, FAR), { day })
+    const three = [opened.on(first), opened.on(second), opened.on(third)]
+    expect(await cohorts.combine('any', 'or', three)).toMatchObject({ outcome: 'made', count: 2 })
+    expect(await cohorts.named('any').count()).toBe(2)
+  })
+
   it.each(['activity_combine', 'activity_read'])(
     'wrong state: of an index that is lost while %s reads it nothing counts',
     async (name) => {
@@ -322,11 +331,13 @@ describe('cohorts', () => {
     const opened = new Activity(on.primitives, 'opened')
     const other = new Activity(on.primitives, 'other')
     const cohorts = new Cohorts(on.primitives, 'weekly', { index: opened.index })
+    const own = new Activity(on.primitives, 'opened', { index: new OwnIndex(on.primitives, 'opened') })
     const one = opened.on(first)
     const refused: [Promise<unknown>, string][] = [
       [cohorts.combine('a', 'and', [one]), 'bitmaps.length: expected an integer from 2 to 32, got 1'],
       [cohorts.combine('a', 'not', [one, one]), 'bitmaps.length: expected an integer from 1 to 1'],
       [cohorts.combine('a', 'and', [one, other.on(first)]), 'those of the same index, got one of another'],
+      [cohorts.combine('a', 'and', [one, own.on(first) as never]), 'those of the same index, got one of another'],
       [cohorts.combine('a', 'nand' as never, [one, one]), "how: expected 'and' or"],
       [cohorts.combine('a b', 'and', [one, one]), 'name: expected 1 to 64'],
       [cohorts.combine('a', 'and', [one, {} as never]), 'bitmaps: expected what'],

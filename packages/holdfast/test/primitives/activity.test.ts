@@ -382,8 +382,13 @@ describe('activity', () => {
     ],
     ['a day of another form', ({ primitives }) => new Activity(primitives, 'o').on('20260702'), 'day: expected a day'],
     ['a number for a day', ({ primitives }) => new Activity(primitives, 'o').on(5 as never), 'day: expected a Date or'],
-    ['no id', ({ primitives }) => new Activity(primitives, 'o').markActive(''), 'scope: expected 1 to 1024'],
+    ['no id', ({ primitives }) => new Activity(primitives, 'o').markActive(''), 'member: expected 1 to 1024'],
     ['one for many', ({ primitives }) => new Activity(primitives, 'o').markManyActive('a' as never), 'an array'],
+    [
+      'a hole',
+      ({ primitives }) => new Activity(primitives, 'o').markManyActive(new Array(3)),
+      'member: expected a string',
+    ],
     ['no time', ({ primitives }) => new Activity(primitives, 'o', { keepMs: 0 }), 'keepMs: expected an integer'],
     ['no index', ({ primitives }) => new Activity(primitives, 'o', { index: {} as never }), 'index: expected a Mapped'],
     [

@@ -1,11 +1,20 @@
 /** What all primitives stand on: connecting, calls that go together, keys, and what is told of them. */
-import { FixedWindow, Primitives, type PrimitivesOptions } from 'holdfast/primitives'
+import { HoldfastError as OfWallets } from 'holdfast'
+import {
+  FixedWindow,
+  HoldfastError,
+  Idempotency,
+  OneTimeTokens,
+  Primitives,
+  type PrimitivesOptions,
+  StrictSequence,
+} from 'holdfast/primitives'
 import { Cluster, Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { emptyDatabase, freshDatabase, freshRedis } from '../../../../test/servers.js'
 import { Postgres } from '../../src/postgres/index.js'
 import { note, tell } from '../../src/primitives/context.js'
-import { KeySpace, keysOf, readPurpose } from '../../src/primitives/keys.js'
+import { checkSecret, KeySpace, keysOf, readPurpose } from '../../src/primitives/keys.js'
 import { RedisConnection, RedisUnavailable, ScriptError } from '../../src/redis/index.js'
 import { withRunner } from './support/runners.js'
 import { type On, onSingle, SECRET, TOPOLOGIES } from './support/topologies.js'
@@ -19,7 +28,7 @@ describe('Primitives.connect', () => {
     [
       'no secret, and no Postgres that has one',
       { secret: undefined },
-      'secret: expected one, since no postgres is given',
+      'secret: expected 16 bytes or more, or else a postgres',
     ],
     [
       'a short secret',
@@ -31,10 +40,10 @@ describe('Primitives.connect', () => {
       { secret: 'x'.repeat(1_025) },
       'secret: expected 16 to 1024 bytes that nobody can guess, got 1025',
     ],
-    ['a number for a secret', { secret: 12_345 }, 'secret: expected a string or bytes, got 12345'],
+    ['a number for a secret', { secret: 12_345 }, 'secret: expected a string or bytes, got a number'],
     ['an owner in upper case', { owner: 'Gateway' }, 'owner: expected 1 to 64 characters of a-z, 0-9, _ and -'],
     ['a tenant that would be two parts of a key', { tenant: 'a:b' }, 'tenant: expected 1 to 64 characters of a-z'],
-    ['a tenant that is none', { tenant: 7 }, 'tenant: expected a string, got 7'],
+    ['a tenant that is none', { tenant: 7 }, 'tenant: expected a string, got a number'],
     ['a time for a clock', { now: 5 }, 'now: expected a function, got 5'],
     ['a word for a flag', { migrate: 'yes' }, 'migrate: expected true or false'],
   ])('refuses %s before it connects', async (_, options, message) => {
@@ -45,6 +54,22 @@ describe('Primitives.connect', () => {
     expect(failure).toMatchObject({ code: 'invalid_argument' })
     expect(failure.message).toContain(message)
     expect(failure.message).not.toMatch(/guess me please|xxxx/)
+  })
+
+  it('says what needs Postgres where none is given', async () => {
+    const primitives = await Primitives.connect({ redis: await freshRedis(), secret: SECRET })
+    for (const make of [
+      () => new Idempotency(primitives, 'x', { durable: true }),
+      () => new StrictSequence(primitives, 'x'),
+      () => new OneTimeTokens(primitives, 'x', { audit: true }),
+    ]) {
+      expect(make).toThrow(/^postgres: expected a connection, since .* is kept there, got none$/)
+    }
+    await primitives.close()
+  })
+
+  it('comes with the errors that wallets throw', () => {
+    expect(HoldfastError).toBe(OfWallets)
   })
 
   it('takes a secret as text or as bytes, and makes other keys with another one', async () => {
@@ -281,7 +306,7 @@ describe('keys', () => {
     given: { tenant?: string; secret?: string; purpose?: 'window' | 'lease'; operation?: string } = {},
   ) => {
     const { tenant = 'acme', secret = SECRET, purpose = 'window', operation = 'login' } = given
-    return new KeySpace({ owner: 'gateway', tenant, secret: Buffer.from(secret) }, purpose, operation)
+    return new KeySpace({ owner: 'gateway', tenant, secret: checkSecret(secret) }, purpose, operation)
   }
 
   it('have owner, purpose, version, tenant, operation, scope and part', () => {
@@ -321,7 +346,7 @@ describe('keys', () => {
     ['what would be two words', 'a\0b', 'scope: expected no control characters'],
     ['half a character', '\ud83d', 'scope: expected well-formed Unicode'],
     ['more than is sensible', 'x'.repeat(1_025), 'scope: expected 1 to 1024 characters, got 1025 characters'],
-    ['a number among words', ['a', 5], 'scope: expected a string, got 5'],
+    ['a number among words', ['a', 5], 'scope: expected a string, got a number'],
   ])('are not made of %s', (_, scope, message) => {
     expect(() => space().scope(scope as string)).toThrow(message)
   })

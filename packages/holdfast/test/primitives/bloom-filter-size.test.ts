@@ -85,7 +85,11 @@ describe('the size of a Bloom filter', () => {
     ],
     ['an empty scope', ({ primitives }) => filterOf(primitives, { scope: '' }), 'scope: expected 1 to 1024'],
     ['an empty item', ({ primitives }) => filterOf(primitives).add(''), 'item: expected 1 to 1024 characters'],
-    ['a number', ({ primitives }) => filterOf(primitives).mightHave(5 as never), 'item: expected a string, got 5'],
+    [
+      'a number',
+      ({ primitives }) => filterOf(primitives).mightHave(5 as never),
+      'item: expected a string, got a number',
+    ],
     ['no array', ({ primitives }) => filterOf(primitives).addMany('a' as never), 'items: expected an array'],
     [
       'too many at once',

@@ -345,7 +345,7 @@ describe('cell', () => {
       "ttlMs: expected milliseconds or 'keep'",
     ],
     ['half a character', (on) => cellOn(on).set('u', '\ud800'), 'value: expected well-formed Unicode'],
-    ['a number for a text', (on) => cellOn(on).set('u', 5 as never), 'value: expected a string, got 5'],
+    ['a number for a text', (on) => cellOn(on).set('u', 5 as never), 'value: expected a string, got a number'],
     [
       'a text for bytes',
       ({ primitives }) => new Cell(primitives, 'c', { ttlMs, values: 'bytes' }).set('u', 'x' as never),

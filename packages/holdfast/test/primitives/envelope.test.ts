@@ -329,6 +329,14 @@ describe('envelopes', () => {
     await on.close()
   })
 
+  it('refuse a change that forgot to say what is to be different, and leave what is there', async () => {
+    const on = await onSingle()
+    const { envelope } = await make(on).create('o', { state: 'OPEN', payload })
+    await expect(make(on).update('o', () => undefined as never)).rejects.toThrow('change: expected what is to be')
+    expect(await make(on).get('o')).toEqual(envelope)
+    await on.close()
+  })
+
   const make = (on: On) =>
     new Envelopes(on.primitives, 'e', { ttlMs, schemaVersion: 1, schema: order, states, maxBytes: 200 })
   const payload = { orderId: 'O', cents: 1 }
@@ -356,6 +364,18 @@ describe('envelopes', () => {
       (on) =>
         new Envelopes(on.primitives, 'e', { ttlMs, schemaVersion: 1, schema: order, upgrades: { 1: (of) => of } }),
       'upgrades: expected one from each',
+    ],
+    [
+      'an upgrade of what is before the first version',
+      (on) =>
+        new Envelopes(on.primitives, 'e', { ttlMs, schemaVersion: 1, schema: order, upgrades: { 0: (of) => of } }),
+      'upgrades: expected one from each',
+    ],
+    ['no options', (on) => new Envelopes(on.primitives, 'e', undefined as never), 'options: expected an object'],
+    [
+      'a standard schema that can not validate',
+      (on) => new Envelopes(on.primitives, 'e', { ttlMs, schemaVersion: 1, schema: { '~standard': {} } as never }),
+      'schema: expected a function to validate with',
     ],
     [
       'no schema',
@@ -397,6 +417,7 @@ describe('envelopes', () => {
         ),
       'envelope: expected one as it was read',
     ],
+    ['no envelope', (on) => make(on).replace('o', null as never, {}), 'envelope: expected one as it was read'],
     ['no change', (on) => make(on).update('o', 5 as never), 'change: expected a function'],
   ])('refuse %s', async (_, act, message) => {
     const on = await onSingle()

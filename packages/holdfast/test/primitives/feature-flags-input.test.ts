@@ -26,7 +26,7 @@ describe('flags that could not be', () => {
     ['a finer percentage', { on: true, percentage: 0.001 }, 'in steps of 0.01, got 0.001'],
     ['no number', { on: true, percentage: Number.NaN }, 'percentage: expected a percentage'],
     ['a percentage in words', { on: true, percentage: '50' }, 'got a string of 2 characters'],
-    ['rules that are no list', { on: true, rules: {} }, 'rules: expected an array, got a object'],
+    ['rules that are no list', { on: true, rules: {} }, 'rules: expected an array, got an object'],
     ['too many rules', { on: true, rules: many(33, {}) }, 'rules: expected 0 to 32 of them, got 33'],
     ['a rule about nobody', rule([]), 'rules[0].when: expected 1 to 16 of them, got 0'],
     ['too many conditions', rule(many(17, condition)), 'rules[0].when: expected 1 to 16 of them, got 17'],
@@ -50,7 +50,7 @@ describe('flags that could not be', () => {
     ['no author', (flags) => flags.kill('a', {} as never), 'by: expected a string, got nothing'],
     ['a version of minus one', (flags) => flags.kill('a', { by: 'x', version: -1 }), 'version: expected an integer'],
     ['an empty subject', (flags) => flags.isOn('a', ''), 'subject: expected 1 to 1024 characters'],
-    ['a subject that is none', (flags) => flags.isOn('a', 5 as never), 'subject: expected a string, got 5'],
+    ['a subject that is none', (flags) => flags.isOn('a', 5 as never), 'subject: expected a string, got a number'],
     ['no attributes', (flags) => flags.isOn('a', 'u', null as never), 'attributes: expected an object, got null'],
     ['half a page', (flags) => flags.history({ limit: 0.5 }), 'limit: expected an integer from 1 to 1000'],
     [

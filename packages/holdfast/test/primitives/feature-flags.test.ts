@@ -258,6 +258,35 @@ describe.each(TOPOLOGIES)('feature flags on %s', (_, open) => {
     expect(await revision()).toBe(3)
   })
 
+  it('wrong state: an answer from before a change does not undo it either when its asker has the turn again', async () => {
+    const { tenant } = fresh()
+    const context = on.primitives.forTenant(tenant).context
+    const [slow, writer] = [new FlagCopy(context), new FlagCopy(context)]
+    const set = (revision: number) => ({ revision, mark: 42, flags: [] })
+    expect(await slow.look(null, 0, 60_000)).toMatchObject({ isTurn: true })
+    await writer.announce(set(6), 0)
+    // Its first question is still not answered.
+    expect(await slow.look(null, 0, 60_000)).toMatchObject({ isTurn: true })
+    await slow.confirm(set(5), 10_000, false)
+    expect(revisionOf((await slow.look(null, 60_000, 60_000)).id ?? '')).toBe(6)
+  })
+
+  it('wrong state: a copy from the future, of a server whose clock was ahead, is confirmed by the clock that there is', async () => {
+    const { tenant } = fresh()
+    const copy = new FlagCopy(on.primitives.forTenant(tenant).context)
+    const set = (revision: number) => ({ revision, mark: 42, flags: [] })
+    for (const revision of [5, 4]) {
+      await copy.announce(set(5), 0)
+      const ahead = `${Date.now() + 3_600_000}`.padStart(16, '0')
+      await on.redis.setrange(await keyOf(tenant), idOf(set(5)).length + 1, ahead)
+      expect(await copy.look(idOf(set(5)), 60_000, 60_000)).toMatchObject({ isTurn: true })
+      await copy.confirm(set(revision), 0, revision === 5)
+      const look = await copy.look(null, 60_000, 60_000)
+      expect(look).toMatchObject({ id: idOf(set(revision)), isTurn: false })
+      expect(look.ageMs).toBeLessThan(60_000)
+    }
+  })
+
   it('wrong state: a change of the same number after Postgres was put back is another one', async () => {
     const { tenant, flags } = fresh()
     await flags.put('a', { on: true }, author)

@@ -41,6 +41,16 @@ describe.each(TOPOLOGIES)('fixed window on %s', (_, open) => {
     expect(await window.reset('user', { at })).toBe(true)
   })
 
+  it('existing key, ttl present: windows of two lengths that begin together are two', async () => {
+    const operation = on.operation()
+    const minutes = new FixedWindow(on.primitives, operation, { windowMs: 60_000, bufferMs: 0 })
+    const fives = new FixedWindow(on.primitives, operation, { windowMs: 300_000, bufferMs: 0 })
+    expect(await minutes.add('user', { at, by: 3 })).toMatchObject({ count: 3, window: '202607021430' })
+    expect(await fives.add('user', { at })).toMatchObject({ count: 1, window: '202607021430' })
+    const ttls = await Promise.all((await on.keys(operation)).map((key) => on.redis.pttl(key)))
+    expect(Math.max(...ttls)).toBeGreaterThan(60_000)
+  })
+
   it('ttl present, ttl kept: from the first write on, the window and a buffer; later calls do not move it', async () => {
     const operation = on.operation()
     const window = new FixedWindow(on.primitives, operation, { windowMs: 60_000, bufferMs: 30_000 })
@@ -120,8 +130,8 @@ describe.each(TOPOLOGIES)('fixed window on %s', (_, open) => {
     const keys = await on.keys(operation)
     expect(keys).toHaveLength(2)
     const scope = '[0-9a-f]{32}'
-    expect(keys[0]).toMatch(new RegExp(`^hf:app:window:v1:acme:${operation}:\\{${scope}\\}:202607021430$`))
-    expect(keys[1]).toMatch(new RegExp(`^hf:app:window:v1:default:${operation}:\\{${scope}\\}:202607021430$`))
+    expect(keys[0]).toMatch(new RegExp(`^hf:app:window:v1:acme:${operation}:\\{${scope}\\}:60000:202607021430$`))
+    expect(keys[1]).toMatch(new RegExp(`^hf:app:window:v1:default:${operation}:\\{${scope}\\}:60000:202607021430$`))
     const [hashes] = [keys.map((key) => /\{(.*)\}/.exec(key)?.[1])]
     expect(new Set(hashes).size).toBe(2)
   })
@@ -195,6 +205,16 @@ describe('fixed window', () => {
       'windowMs: expected an integer',
     ],
     ['an empty scope', ({ primitives }) => new FixedWindow(primitives, 'login').add(''), 'scope: expected 1 to 1024'],
+    [
+      'a number among the words',
+      ({ primitives }) => new FixedWindow(primitives, 'login').add(['a', 491_712_345_678 as never]),
+      'scope: expected a string, got a number',
+    ],
+    [
+      'a connection that nobody has waited for',
+      ({ primitives }) => new FixedWindow(Promise.resolve(primitives) as never, 'login').add('a'),
+      'primitives: expected what Primitives.connect resolves to, got nothing',
+    ],
     ['no words', ({ primitives }) => new FixedWindow(primitives, 'login').add([]), 'scope: expected a string or some'],
     [
       'a fraction',

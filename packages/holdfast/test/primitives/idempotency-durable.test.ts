@@ -86,6 +86,44 @@ describe.each(TOPOLOGIES)('durable idempotency on %s', (_, open) => {
     expect(await orders.tryClaim('key')).toMatchObject({ response: 'in the transaction' })
   })
 
+  it('run: a commit that was none is no completion: the attempt has failed, and the next has the effect', async () => {
+    const orders = shop.begin()
+    const work = (isBroken: boolean) =>
+      orders.run('key', {}, async ({ completeIn }) => {
+        const client = await shop.beginEffect()
+        await completeIn(client, 'done')
+        if (isBroken) await client.query('SELECT 1 / 0').catch(() => {})
+        // `pg` does not throw when this rolls back.
+        await client.query('COMMIT')
+        client.release()
+        return 'done'
+      })
+    shop.on.counted('idempotency')
+    await expect(work(true)).rejects.toThrow('The transaction of completeIn was not committed')
+    expect(await shop.effects()).toBe(0)
+    expect(await orders.peek('key')).toEqual({ state: 'failed', attempt: 1, reason: 'not_committed' })
+    expect(await work(false)).toEqual({ state: 'completed', response: 'done', replayed: false })
+    expect(await work(false)).toEqual({ state: 'completed', response: 'done', replayed: true })
+    expect(await shop.effects()).toBe(1)
+    expect(shop.on.counted('idempotency')).toEqual({ claimed: 2, failed: 1, completed: 1, replayed: 1 })
+  })
+
+  it('run: waits for a commit that is still on its way', async () => {
+    const orders = shop.begin()
+    let committing: Promise<unknown> = Promise.resolve()
+    const result = await orders.run('key', {}, async ({ completeIn }) => {
+      const client = await shop.beginEffect()
+      await completeIn(client, 'done')
+      committing = sleep(200)
+        .then(() => client.query('COMMIT'))
+        .finally(() => client.release())
+      return 'done'
+    })
+    await committing
+    expect(result).toEqual({ state: 'completed', response: 'done', replayed: false })
+    expect(await shop.effects()).toBe(1)
+  })
+
   it('fails, renews and looks as without Postgres; a call that runs twice does and says the same', async () => {
     const orders = shop.begin({}, { primitives: twice(shop.on.primitives) })
     const first = await claimed(orders, 'key', { request: { b: 1, a: 2 } })

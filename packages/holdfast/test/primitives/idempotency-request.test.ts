@@ -13,6 +13,7 @@ describe('what idempotency is asked with', () => {
     )
     expect(form({ at: new Date(0) })).toBe('{"at":"1970-01-01T00:00:00.000Z"}')
     expect(form([undefined, 1e21, 0.1])).toBe('[null,1e+21,0.1]')
+    expect(form(new Array(2))).toBe('[null,null]')
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         expect(JSON.parse(form(value))).toEqual(JSON.parse(JSON.stringify(value)))
@@ -31,6 +32,7 @@ describe('what idempotency is asked with', () => {
   it.each<[string, unknown, string]>([
     ['a bigint', { amount: 1n }, 'request: expected what JSON can hold, got 1'],
     ['no number', { amount: Number.NaN }, 'request: expected finite numbers, got NaN'],
+    ['a Date that is none', { at: new Date(Number.NaN) }, 'request: expected valid Dates, got an invalid one'],
     ['a Map', { amounts: new Map() }, 'request: expected plain objects'],
     ['a function', { amount: () => 1 }, 'request: expected what JSON can hold, got a function'],
     ['what refers to itself', circle, 'request: expected at most 64 levels'],
@@ -62,7 +64,7 @@ describe('what idempotency is asked with', () => {
       ({ primitives }) => new Idempotency(primitives, 'refused').tryClaim('key', { request: 'x'.repeat(1_100_000) }),
       'request: expected at most 1048576 bytes',
     ],
-    ['no key', ({ primitives }) => new Idempotency(primitives, 'refused').tryClaim(''), 'scope: expected 1 to 1024'],
+    ['no key', ({ primitives }) => new Idempotency(primitives, 'refused').tryClaim(''), 'key: expected 1 to 1024'],
     [
       'no work',
       ({ primitives }) => new Idempotency(primitives, 'refused').run('key', {}, undefined as never),

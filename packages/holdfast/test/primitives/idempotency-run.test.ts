@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Idempotency } from 'holdfast/primitives'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { endLeases } from './support/idempotency.js'
@@ -78,5 +79,38 @@ describe.each(TOPOLOGIES)('idempotent work on %s', (_, open) => {
     const work = vi.fn()
     await expect(orders.run('key', { signal: caller.signal }, work)).rejects.toMatchObject({ code: 'aborted' })
     expect(work).not.toHaveBeenCalled()
+  })
+
+  it("run: does not begin when its caller's signal fires while it claims, and lets the next try at once", async () => {
+    const orders = new Idempotency(on.primitives, on.operation())
+    const caller = new AbortController()
+    const work = vi.fn()
+    const asked = orders.run('key', { signal: caller.signal }, work)
+    caller.abort()
+    await expect(asked).rejects.toMatchObject({ code: 'aborted' })
+    expect(work).not.toHaveBeenCalled()
+    expect(await orders.peek('key')).toEqual({ state: 'failed', attempt: 1, reason: 'aborted' })
+  })
+
+  it('run: a lease for longer than timers can be set is neither lost at once nor renewed all the time', async () => {
+    const days = 86_400_000
+    const orders = new Idempotency(on.primitives, on.operation(), { leaseMs: 100 * days, retentionMs: 200 * days })
+    on.counted('idempotency')
+    await orders.run('key', {}, async ({ signal }) => {
+      await sleep(50)
+      expect(signal.aborted).toBe(false)
+    })
+    expect(on.counted('idempotency')).toEqual({ claimed: 1, completed: 1 })
+  })
+
+  it.each<[string, PropertyDescriptor]>([
+    ['can not be read', { get: () => expect.fail('about a person') }],
+    ['is no text', { value: Symbol('name') }],
+  ])('run: what is thrown is thrown on, and ends the attempt, also when its name %s', async (_, name) => {
+    const orders = new Idempotency(on.primitives, on.operation())
+    const failure = Object.defineProperty(new Error('mine'), 'name', name)
+    const thrown = await orders.run('key', {}, () => Promise.reject(failure)).catch((error) => error)
+    expect(Object.is(thrown, failure)).toBe(true)
+    expect(await orders.peek('key')).toEqual({ state: 'failed', attempt: 1, reason: 'failed' })
   })
 })

@@ -290,6 +290,20 @@ describe('limits', () => {
     })
   })
 
+  it('may have any name, also those that objects have by themselves', async () => {
+    const on = await onSingle()
+    const given =
+      '{"constructor":{"kind":"fixed","limit":5,"windowMs":60000},"__proto__":{"kind":"fixed","limit":5,"windowMs":60000}}'
+    const limits = new Limits<string>(on.primitives, 'login', JSON.parse(given))
+    expect((await limits.consume('user', { at })).limits).toEqual(
+      JSON.parse(given, (_, value) =>
+        value.kind ? { allowed: true, left: 4, retryAfterMs: 0, resetAfterMs: 60_000 } : value,
+      ),
+    )
+    expect((await limits.consume('user', { at, cost: {}, subjects: {} })).limits.constructor).toMatchObject({ left: 3 })
+    await on.close()
+  })
+
   const fixed: Limit = { kind: 'fixed', limit: 1, windowMs: 1 }
   it.each<[string, unknown, string]>([
     ['none', {}, 'limits: expected 1 to 8 limits by their names, got 0'],
@@ -310,7 +324,7 @@ describe('limits', () => {
     ['a cost of none of them', { cost: { week: 1 } }, 'cost: expected only names of limits, got a string of 4'],
     ['a word', { cost: 'much' }, 'cost of burst: expected an integer from 0 to 10, got a string of 4 characters'],
     ['a subject of none of them', { subjects: { week: 'x' } }, 'subjects: expected only names of limits'],
-    ['an empty subject', { subjects: { day: '' } }, 'scope: expected 1 to 1024 characters'],
+    ['an empty subject', { subjects: { day: '' } }, 'subject of day: expected 1 to 1024 characters'],
   ])('refuse %s', async (_, call, message) => {
     const on = await onSingle()
     await expect(new Limits(on.primitives, 'login', LIMITS).consume('user', call)).rejects.toThrow(message)

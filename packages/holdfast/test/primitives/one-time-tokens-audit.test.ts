@@ -75,6 +75,13 @@ describe.each(TOPOLOGIES)('the audit of one-time tokens on %s', (_, open) => {
     expect(await events('user-3')).toEqual(['refused forgotten', 'issued'])
   })
 
+  it('does not call revoked what nobody has revoked, when Redis has lost only the generation', async () => {
+    const { token } = await resets.issue({ subject: 'user-17' })
+    for (const key of await on.keys(operation)) if (key.endsWith(':generation')) await on.redis.del(key)
+    expect(await resets.consume(token)).toEqual(unknown('forgotten'))
+    expect(await events('user-17')).toEqual(['refused forgotten', 'issued'])
+  })
+
   it('a token is used once also when Redis has lost that it was used or revoked', async () => {
     const used = await resets.issue({ subject: 'user-17' })
     const revoked = await resets.issue({ subject: 'user-17' })
@@ -137,6 +144,9 @@ describe.each(TOPOLOGIES)('the audit of one-time tokens on %s', (_, open) => {
   it('keeps what is asked to be kept: prune removes a bounded number of rows of tokens that expired long ago', async () => {
     await resets.issue({ subject: 'user-17' })
     await resets.issue({ subject: 'user-18' })
+    // Another application may want to keep what this one does not.
+    const other = new OneTimeTokens({ context: { ...on.primitives.context, owner: 'other' } } as Primitives, operation)
+    await other.issue({ subject: 'user-17' })
     await pool.query(
       'UPDATE holdfast.token_events SET expires_at = 1 WHERE operation = $1 AND subject = (SELECT subject FROM holdfast.token_events WHERE operation = $1 ORDER BY id LIMIT 1)',
       [operation],
@@ -146,6 +156,7 @@ describe.each(TOPOLOGIES)('the audit of one-time tokens on %s', (_, open) => {
     expect(pruned).toBeGreaterThanOrEqual(1)
     expect(await resets.history('user-17')).toEqual([])
     expect(await events('user-18')).toEqual(['issued'])
+    expect(await other.history('user-17')).toHaveLength(1)
     await expect(resets.prune({ olderThanMs: 1 })).rejects.toThrow('olderThanMs: expected an integer from 86400000')
   })
 
@@ -169,7 +180,9 @@ describe('the audit of one-time tokens', () => {
     await expect(resets.issue({ subject: 'user-17' })).rejects.toMatchObject(away)
     await expect(resets.revoke(id)).rejects.toMatchObject(away)
     await expect(resets.revokeAll('user-17')).rejects.toMatchObject(away)
-    await expect(resets.consume(token, { key: 'mine' })).rejects.toMatchObject(away)
+    // Redis has used it up: that is not nothing.
+    const used = { ...away, outcome: 'unknown' }
+    await expect(resets.consume(token, { key: 'mine' })).rejects.toMatchObject(used)
     await expect(resets.consume(token)).rejects.toMatchObject(away)
     expect(on.counted('token')).toEqual({ unavailable: 5 })
     expect(await on.keys('reset')).toEqual(keys)

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { OneTimeTokens, Primitives } from 'holdfast/primitives'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { tokenIssue } from '../../src/redis/scripts.generated.js'
 import { whileAway } from './support/away.js'
 import { type On, onSingle, SECRET, TOPOLOGIES } from './support/topologies.js'
 import { twice } from './support/twice.js'
@@ -127,6 +128,28 @@ describe.each(TOPOLOGIES)('one-time tokens on %s', (_, open) => {
     expect(await resets.revoke(revoked.id)).toBe('revoked')
   })
 
+  it('duplicate: a copy of an issue that arrives late brings nothing back that was used or revoked since', async () => {
+    const { context } = on.primitives
+    const copies: (() => Promise<unknown>)[] = []
+    const runner: typeof context.runner = {
+      run(script, keys, args) {
+        if (script === tokenIssue) copies.push(() => context.runner.run(script, keys, args))
+        return context.runner.run(script, keys, args)
+      },
+    }
+    const resets = new OneTimeTokens({ context: { ...context, runner } } as Primitives, on.operation())
+    const used = await resets.issue({ subject: 'user-1' })
+    const revoked = await resets.issue({ subject: 'user-2' })
+    const ended = await resets.issue({ subject: 'user-3' })
+    await resets.consume(used.token, { key: 'mine' })
+    await resets.revoke(revoked.id)
+    await resets.revokeAll('user-3')
+    for (const copy of copies) await copy()
+    expect(await resets.consume(used.token, { key: 'yours' })).toEqual(unknown('used'))
+    expect(await resets.consume(revoked.token)).toEqual(unknown('revoked'))
+    expect(await resets.consume(ended.token)).toEqual(unknown('revoked'))
+  })
+
   it('wrong type, serialization: something else under the key is told and left as it is', async () => {
     const operation = on.operation()
     const resets = new OneTimeTokens(on.primitives, operation)
@@ -152,8 +175,10 @@ describe.each(TOPOLOGIES)('one-time tokens on %s', (_, open) => {
       expect(await on.redis.dump(key)).toBe(before)
       expect(on.counted('token')).toEqual({ damaged: 3 })
     }
-    await on.redis.set(key, value.replace('{', ''), 'PX', MINUTE_MS)
-    await expect(resets.peek(token)).rejects.toMatchObject({ code: 'value_damaged' })
+    for (const payload of ['', 'null', '5', '{"data":1}', '{"subject":17}']) {
+      await on.redis.set(key, value.replace(/\n.*/, `\n${payload}`), 'PX', MINUTE_MS)
+      await expect(resets.peek(token)).rejects.toMatchObject({ code: 'value_damaged' })
+    }
     const generation = (await on.keys(operation)).find((one) => one.endsWith(':generation')) as string
     await on.redis.set(key, value, 'PX', MINUTE_MS)
     await on.redis.set(generation, 'x')
@@ -273,12 +298,9 @@ describe('one-time tokens', () => {
     ['no subject', (tokens) => tokens.issue({} as never), 'subject: expected a string, got nothing'],
     ['no time', (tokens) => tokens.issue({ subject: 'u', ttlMs: 0 }), 'ttlMs: expected an integer from 1'],
     ['no token', (tokens) => tokens.consume(undefined as never), 'token: expected a string, got nothing'],
+    ['a number', (tokens) => tokens.consume(491712345678 as never), 'token: expected a string, got a number'],
     ['an empty key', (tokens) => tokens.consume('x', { key: '' }), 'key: expected 1 to 255 characters'],
-    [
-      'a token for an id',
-      (tokens) => tokens.revoke('x'.repeat(65)),
-      'id: expected the id of a token, got a string of 65',
-    ],
+    ['a token for an id', (tokens) => tokens.revoke('x'.repeat(65)), 'id: expected the id of a token, got a string'],
     ['a history without an audit', (tokens) => tokens.history('u'), 'audit: expected true'],
     ['to prune without an audit', (tokens) => tokens.prune(), 'audit: expected true'],
   ])('refuses %s', async (_, act, message) => {

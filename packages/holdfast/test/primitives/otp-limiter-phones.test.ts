@@ -16,6 +16,12 @@ describe('phone numbers', () => {
     ['without its 0', '171 2345678', { country: '49' }, NUMBER],
     ['with marks that nobody sees', '\u202a+49\u00a0171\u00a02345678\u202c', {}, NUMBER],
     ['in wide digits', '＋４９１７１２３４５６７８', {}, NUMBER],
+    ['with the country and its 0', '+49 0171 2345678', { country: '49' }, NUMBER],
+    ['with both, in brackets', '0049 (0171) 2345678', { country: '49' }, NUMBER],
+    ['with two of them', '+49 (0)(0)171 2345678', { country: '49' }, NUMBER],
+    ['with the country and its 1', '+1 (1) 212 555 0100', { country: '1' }, NORTH],
+    ['that begins as the prefix does', '+7 800 555 35 35', { country: '7', trunkPrefix: '8' }, '+78005553535'],
+    ['with a 0 that belongs to it', '+39 06 1234 5678', { country: '39', trunkPrefix: '' }, '+390612345678'],
     ['of another country', '+1 212 555 0100', { country: '49' }, NORTH],
     ['in North America', '(212) 555-0100', { country: '1' }, NORTH],
     ['with its 1', '1-212-555-0100', { country: '1' }, NORTH],
@@ -24,6 +30,23 @@ describe('phone numbers', () => {
   ])('takes a number %s', async (_, phone, options, expected) => {
     await withSingle(async (primitives) => {
       expect(new OtpLimiter(primitives, 'login', options).normalise(phone)).toBe(expected)
+    })
+  })
+
+  it('counts all spellings of a number of any country together, and other numbers apart', async () => {
+    await withSingle(async (primitives) => {
+      const limiter = new OtpLimiter(primitives, 'login', { country: '49' })
+      for (const phone of ['+44 7700 900123', '+44 07700 900123', '+44 (0)07700 900123', '0044 00 7700 900123']) {
+        await limiter.attempt(phone)
+      }
+      expect((await limiter.peek('+447700900123')).attemptsLeft).toBe(1)
+      expect((await limiter.peek('+447700900124')).attemptsLeft).toBe(5)
+      // Zeros within a number are digits like others, also right after what only looks like a code.
+      expect((await limiter.peek('+4470900123')).attemptsLeft).toBe(5)
+      await limiter.attempt('+40 212 345678')
+      expect((await limiter.peek('+4 212 345678')).attemptsLeft).toBe(5)
+      await limiter.attempt('+353 1 234 5678')
+      expect((await limiter.peek('+353 01 234 5678')).attemptsLeft).toBe(4)
     })
   })
 

@@ -73,7 +73,7 @@ describe.each(TOPOLOGIES)('packed counters on %s', (_, open) => {
       await counters.set('anna', { score: 1 })
       expect(await on.redis.pttl(key)).toBeLessThanOrEqual(5_000)
       const forGood = on.operation()
-      await new PackedCounters(on.primitives, forGood, { ...quota, keepMs: null })[write]('anna', { calls: 1 })
+      await new PackedCounters(on.primitives, forGood, { ...quota, keepMs: 'none' })[write]('anna', { calls: 1 })
       const [endless = ''] = await on.keys(forGood)
       expect(await on.redis.pttl(endless)).toBe(-1)
     }
@@ -223,7 +223,9 @@ describe.each(TOPOLOGIES)('packed counters on %s', (_, open) => {
 
   it('model: each width from 1 to 53, of both signs, holds its ends and wraps to the other one', async () => {
     for (let bits = 1; bits <= 53; bits += 1) {
-      const fields = { before: 'u3', signed: `i${bits}`, unsigned: `u${bits}`, zlast: 'i3' } as const
+      const signed = `i${bits}` as FieldType
+      const unsigned = `u${bits}` as FieldType
+      const fields = { before: 'u3', signed, unsigned, zlast: 'i3' } as const
       const counters = new PackedCounters(on.primitives, on.operation(), { version: 1, fields, keepMs: 60_000 })
       const ends = Object.fromEntries(counters.layout.map(({ name, min, max }) => [name, { min, max }]))
       const all = (end: 'min' | 'max') =>
@@ -263,16 +265,24 @@ describe('packed counters', () => {
   it.each<[string, (primitives: Primitives) => unknown, string]>([
     [
       'a field that is too wide',
-      (p) => new PackedCounters(p, 'x', { ...quota, fields: { a: 'u54' } }),
+      (p) => new PackedCounters(p, 'x', { ...quota, fields: { a: 'u54' as 'u53' } }),
       "fields.a: expected 'u1' to 'u53' or 'i1' to 'i53'",
     ],
-    ['one without bits', (p) => new PackedCounters(p, 'x', { ...quota, fields: { a: 'i0' } }), 'fields.a: expected'],
+    [
+      'one without bits',
+      (p) => new PackedCounters(p, 'x', { ...quota, fields: { a: 'i0' as 'i1' } }),
+      'fields.a: expected',
+    ],
     [
       'another type',
       (p) => new PackedCounters(p, 'x', { ...quota, fields: { a: 'f8' as never } }),
       'fields.a: expected',
     ],
-    ['no fields', (p) => new PackedCounters(p, 'x', { ...quota, fields: {} }), 'fields.length: expected an integer'],
+    [
+      'no fields',
+      (p) => new PackedCounters(p, 'x', { ...quota, fields: {} }),
+      'fields: expected 1 to 64 fields by their names, got 0',
+    ],
     ['a digit first', (p) => new PackedCounters(p, 'x', { ...quota, fields: { 1: 'u8' } }), 'fields: expected names'],
     ['no word about the end', (p) => new PackedCounters(p, 'x', { ...quota, keepMs: undefined as never }), 'keepMs:'],
     [

@@ -143,6 +143,19 @@ describe.each(TOPOLOGIES)('permissions on %s', (_, open) => {
     expect(await many.list('anna')).toHaveLength(252)
   })
 
+  it('script return type: whatever a byte of flags looks like, it is no failure', async () => {
+    const names = Array.from({ length: 8 }, (_, n) => `p${n}`)
+    const flags = new Permissions(on.primitives, on.operation(), { version: 1, names })
+    const states = Array.from({ length: 256 }, (_, bits) => names.filter((_, n) => (bits & (128 >> n)) !== 0))
+    const answers = await Promise.all(
+      states.map(async (state, bits) => {
+        await flags.grant(`user-${bits}`, state)
+        return flags.grant(`user-${bits}`, [])
+      }),
+    )
+    expect(answers).toEqual(states.map((state) => ({ changed: [], names: state })))
+  })
+
   it('concurrency, metrics: none of many changes at once is lost', async () => {
     const names = Array.from({ length: 100 }, (_, n) => `p${n}`)
     const many = new Permissions(on.primitives, on.operation(), { version: 1, names })
@@ -211,6 +224,11 @@ describe('permissions', () => {
       'a name that is not declared',
       (p) => new Permissions(p, 'x', first).grant('anna', ['share' as never]),
       "names: expected 'read' or 'edit' or 'print'",
+    ],
+    [
+      'a name that is missing in the middle',
+      (p) => new Permissions(p, 'x', first).grant('anna', new Array(1)),
+      "names: expected 'read' or 'edit' or 'print', got nothing",
     ],
     [
       'an upgrade that forgets a name',

@@ -1,4 +1,12 @@
-import { FixedWindow, type KeySample, KeySampler } from 'holdfast/primitives'
+import {
+  FixedWindow,
+  type KeySample,
+  KeySampler,
+  PackedCounters,
+  type Primitives,
+  SingleFlight,
+} from 'holdfast/primitives'
+
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { whileAway } from './support/away.js'
 import { type On, onSingle, TOPOLOGIES } from './support/topologies.js'
@@ -31,6 +39,38 @@ describe.each(TOPOLOGIES)('the sampler on %s', (_, open) => {
     expect((await walk(sampler)).sample).toEqual({ keys: { window: 100 }, ttlMissing: { window: 2 } })
     expect(sampler.last).toEqual({ keys: { window: 100 }, ttlMissing: { window: 2 } })
   })
+
+  it('tells what has lost its end from what was to have none', async () => {
+    const operation = on.operation()
+    const options = { version: 1, fields: { calls: 'u8' } } as const
+    await new PackedCounters(on.primitives, operation, { ...options, keepMs: 60_000 }).increment('user', { calls: 1 })
+    const [key = ''] = await on.keys(operation)
+    await on.redis.persist(key)
+    await new PackedCounters(on.primitives, operation, { ...options, keepMs: 'none' }).increment('user', { calls: 1 })
+    const { keys, ttlMissing } = (await walk(new KeySampler(on.primitives, { owner }))).sample
+    expect(keys).toMatchObject({ packed: 1, 'packed-lasting': 1 })
+    expect([ttlMissing.packed, ttlMissing['packed-lasting']]).toEqual([1, undefined])
+  })
+
+  it('leaves room for the calls that somebody waits for', async () => {
+    const operation = on.operation()
+    const window = new FixedWindow(on.primitives, operation)
+    await Promise.all(Array.from({ length: 300 }, (_, n) => window.add(`user-${n}`)))
+    const { context } = on.primitives
+    let [now, most] = [0, 0]
+    const runner: typeof context.runner = {
+      async run(...call) {
+        now += 1
+        most = Math.max(most, now)
+        return context.runner.run(...call).finally(() => {
+          now -= 1
+        })
+      },
+    }
+    const { sample } = await walk(new KeySampler({ context: { ...context, runner } } as Primitives, { owner }))
+    expect(sample.keys.window).toBeGreaterThanOrEqual(300)
+    expect(most).toBeLessThanOrEqual(8)
+  })
 })
 
 describe('the sampler', () => {
@@ -40,6 +80,8 @@ describe('the sampler', () => {
     const { steps, sample } = await walk(new KeySampler(on.primitives, { keysPerStep: 1_000 }))
     expect(steps).toBeGreaterThanOrEqual(5)
     expect(sample).toEqual({ keys: {}, ttlMissing: {} })
+    const few = await walk(new KeySampler(on.primitives, { keysPerStep: 100 }))
+    expect(few.steps).toBeGreaterThanOrEqual(25)
     await on.close()
   })
 
@@ -72,4 +114,15 @@ describe('the sampler', () => {
       expect(sampler.last).toBeNull()
     })
   })
+})
+
+it('rests, and waits, for no longer than a timer can', async () => {
+  const on = await onSingle()
+  const tooLong = 25 * 24 * 60 * 60 * 1_000
+  const refused = expect.objectContaining({ code: 'invalid_argument' })
+  expect(() => new KeySampler(on.primitives, { everyMs: tooLong })).toThrow(refused)
+  for (const name of ['markerMs', 'loadMaxMs', 'waitMs']) {
+    expect(() => new SingleFlight(on.primitives, 'price', { [name]: tooLong })).toThrow(refused)
+  }
+  await on.close()
 })

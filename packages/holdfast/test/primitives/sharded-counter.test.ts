@@ -1,8 +1,9 @@
 import fc from 'fast-check'
-import { ShardedCounter } from 'holdfast/primitives'
+import { type Primitives, ShardedCounter, type ShardedCounterOptions } from 'holdfast/primitives'
 import type { Cluster } from 'ioredis'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { shardedAdd, shardedReset, shardedTake } from '../../src/redis/scripts.generated.js'
+import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from 'vitest'
+import { RedisUnavailable } from '../../src/redis/index.js'
+import { shardedAdd, shardedRead, shardedReset, shardedTake } from '../../src/redis/scripts.generated.js'
 import { whileAway } from './support/away.js'
 import { whileAnswersGetLost } from './support/lost.js'
 import { type On, onCluster, onSingle, TOPOLOGIES } from './support/topologies.js'
@@ -124,7 +125,7 @@ describe.each(TOPOLOGIES)('sharded counter on %s', (_, open) => {
     expect((await counter.approximate('page', { at })).count).toBe(5n)
     expect((await counter.approximate('page')).count).toBe(1n)
     const keys = await on.keys(operation)
-    expect(keys.map((key) => key.split('}:')[1]).sort()).toEqual(['202607021429', '202607021430'])
+    expect(keys.map((key) => key.split('}:')[1]).sort()).toEqual(['60000:202607021429', '60000:202607021430'])
     for (const key of keys) expect(await on.redis.pttl(key)).toBeGreaterThan(30_000)
     expect(await counter.reset('page', { at })).toBe(true)
     expect(await on.keys(operation)).toHaveLength(1)
@@ -279,6 +280,12 @@ describe('sharded counter', () => {
     await on.close()
   })
 
+  it('has types that ask for an end, and for one alone', () => {
+    expectTypeOf<{ ttlMs: 1; windowMs: 1 }>().not.toExtend<ShardedCounterOptions>()
+    expectTypeOf<{ windowMs: 1 }>().toExtend<ShardedCounterOptions>()
+    expectTypeOf<object>().not.toExtend<ShardedCounterOptions>()
+  })
+
   it('duplicate: what was counted and not answered is told as unknown, and not counted again', async () => {
     await whileAnswersGetLost(async (primitives, lose) => {
       const counter = new ShardedCounter(primitives, 'views', { ttlMs, shards: 2 })
@@ -295,6 +302,26 @@ describe('sharded counter', () => {
       await Promise.all([counter.reset('page'), lose(shardedReset)])
       expect((await counter.read('page')).count).toBe(0n)
     })
+  })
+
+  it('redis away: a refund that has taken a part before it fails does not say that nothing was done', async () => {
+    const on = await onSingle()
+    const { context } = on.primitives
+    const runner: typeof context.runner = {
+      run: async (script, keys, args) => {
+        if (script === shardedRead) throw new RedisUnavailable('not_executed', 'Redis is away; it did not run')
+        return context.runner.run(script, keys, args)
+      },
+    }
+    const cut = new ShardedCounter({ context: { ...context, runner } } as Primitives, 'views', { ttlMs, shards: 1 })
+    await cut.add('page', { by: 2 })
+    await expect(cut.refund('page', { by: 3 })).rejects.toMatchObject({ code: 'unavailable', outcome: 'unknown' })
+    expect(await new ShardedCounter(on.primitives, 'views', { ttlMs, shards: 1 }).read('page')).toMatchObject({
+      count: 0n,
+    })
+    // Now there is nothing that it could have taken.
+    await expect(cut.refund('page', { by: 3 })).rejects.toMatchObject({ outcome: 'not_executed' })
+    await on.close()
   })
 
   it('redis away: refuses, as unavailable', async () => {
@@ -314,7 +341,7 @@ describe('sharded counter', () => {
     ],
     [
       'two ends',
-      ({ primitives }) => new ShardedCounter(primitives, 's', { ttlMs, windowMs: 5 }),
+      ({ primitives }) => new ShardedCounter(primitives, 's', { ttlMs, windowMs: 5 } as never),
       'options: expected either ttlMs or windowMs, got both',
     ],
     [
@@ -329,8 +356,13 @@ describe('sharded counter', () => {
     ],
     ['nothing to add', (on) => counterOn(on).add('p', { by: 0 }), 'by: expected an integer from 1'],
     ['no words', (on) => counterOn(on).add([]), 'scope: expected a string or some'],
-    ['a number for a scope', (on) => counterOn(on).read(5 as never), 'scope: expected a string or some'],
+    [
+      'a number for a scope',
+      (on) => counterOn(on).read(5 as never),
+      'scope: expected a string or some strings, got a number',
+    ],
     ['an empty scope', (on) => counterOn(on).approximate(''), 'scope: expected 1 to 1024'],
+    ['what looks like the words of another', approximateAlike, 'scope: expected no control characters'],
     ['an empty word to spread by', (on) => counterOn(on).add('p', { spreadBy: '' }), 'spreadBy: expected 1 to 255'],
   ])('refuses %s', async (_, act, message) => {
     const on = await onSingle()
@@ -341,3 +373,10 @@ describe('sharded counter', () => {
 })
 
 const counterOn = ({ primitives }: On) => new ShardedCounter(primitives, 's', { ttlMs, shards: 2 })
+
+/** Of a sum that is known by then. */
+async function approximateAlike(on: On): Promise<unknown> {
+  const counter = counterOn(on)
+  await counter.approximate(['front', 'page'])
+  return counter.approximate('front\0page')
+}

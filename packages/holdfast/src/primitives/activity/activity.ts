@@ -97,7 +97,8 @@ export class Activity<Member = Id> {
     const { day, part } = this.#day(of)
     if (!Array.isArray(members)) throw invalid('members', 'an array', show(members))
     integer('members.length', members.length, 0, MANY_MAX)
-    const args = members.map((member) => index.argOf(member))
+    // Not `map`, which leaves out the holes of an array.
+    const args = Array.from(members, (member) => index.argOf(member))
     let marked = 0
     for (let from = 0; from < args.length; from += MANY) {
       const some = args.slice(from, from + MANY)
@@ -119,6 +120,7 @@ export class Activity<Member = Id> {
     return { marked, already: args.length - marked, day }
   }
 
+  /** On that day: today unless another is given. */
   wasActive(member: Member, of: OfDay = {}): Promise<boolean> {
     return this.#bitmaps.has(this.#day(of).part, member)
   }

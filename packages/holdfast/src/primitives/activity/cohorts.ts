@@ -150,7 +150,9 @@ export class Cohorts<Member> {
     else integer('bitmaps.length', bitmaps.length, 2, BITMAPS_MAX)
     for (const bitmap of bitmaps) {
       if (!(bitmap instanceof Bitmap)) throw invalid('bitmaps', 'what `on`, `of` or `named` gives', show(bitmap))
-      if (bitmap.of.index.scope.base !== this.#index.scope.base) {
+      const { index } = bitmap.of
+      // Also of the same name: positions of one's own are none of those that ids are mapped to.
+      if (index.scope.base !== this.#index.scope.base || index.constructor !== this.#index.constructor) {
         throw invalid('bitmaps', 'those of the same index', 'one of another')
       }
     }

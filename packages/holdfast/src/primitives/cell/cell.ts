@@ -97,6 +97,7 @@ export class Cell<Kind extends ValueKind = 'text'> {
     this.#ttl = calls(keyTtl)
   }
 
+  /** Null: nothing is there. An empty value is a value. */
   async get(of: Of): Promise<ValueOf<Kind> | null> {
     const scope = this.#space.scope(of)
     const bytes = (await this.#get.add(scope, [scope.base], [])) as Buffer | null

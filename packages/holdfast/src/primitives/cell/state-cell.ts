@@ -38,8 +38,8 @@ export class StateCell<State extends string> {
   readonly #transition: Calls
 
   constructor(primitives: Primitives, operation: string, options: StateCellOptions<State>) {
-    const { ttlMs } = optionsOf('options', options)
-    this.#states = new States(options.states)
+    const { ttlMs, states } = optionsOf('options', options)
+    this.#states = new States(states as Transitions<State>)
     this.#cell = new Cell(primitives, operation, { ttlMs: ttlMs as Lifetime })
     this.#context = primitives.context
     this.#purpose = purposeFor('cell', this.#cell.ttlMs)
@@ -69,6 +69,7 @@ export class StateCell<State extends string> {
     return this.#told(scope, result === 'transitioned' ? { result, from } : { result: 'wrong_state', state: from })
   }
 
+  /** Null: nothing was started, or it has ended. */
   async get(of: Of): Promise<State | null> {
     const state = await this.#cell.get(of)
     return state === null ? null : this.#known(of, state)

@@ -1,5 +1,5 @@
 import { HoldfastError } from '../../errors/index.js'
-import { invalid, show } from '../../input/index.js'
+import { invalid, kind } from '../../input/index.js'
 
 /** `text`: strings, in UTF-8. `bytes`: as they are. */
 export type ValueKind = 'text' | 'bytes'
@@ -17,14 +17,14 @@ export function encode(name: string, value: unknown, kind: ValueKind, maxBytes: 
 }
 
 function bytesOfText(name: string, value: unknown): Buffer {
-  if (typeof value !== 'string') throw invalid(name, 'a string', show(value))
+  if (typeof value !== 'string') throw invalid(name, 'a string', kind(value))
   // Would become a question mark on its way.
   if (!value.isWellFormed()) throw invalid(name, 'well-formed Unicode', 'a lone surrogate')
   return Buffer.from(value)
 }
 
 function bytesOf(name: string, value: unknown): Buffer {
-  if (!(value instanceof Uint8Array)) throw invalid(name, 'bytes', show(value))
+  if (!(value instanceof Uint8Array)) throw invalid(name, 'bytes', kind(value))
   // A copy: it leaves at the end of the turn, and the caller may go on with its own.
   return Buffer.from(value)
 }

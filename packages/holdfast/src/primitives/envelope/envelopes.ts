@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { HoldfastError } from '../../errors/index.js'
-import { integer, invalid, options as optionsOf, show } from '../../input/index.js'
+import { given, integer, invalid, options as optionsOf, show } from '../../input/index.js'
 import { damaged } from '../calls.js'
 import { Cell, type SwapOptions } from '../cell/cell.js'
 import type { CellTime, Deleted, Differs, Missing } from '../cell/results.js'
@@ -69,6 +69,7 @@ export class Envelopes<Payload, State extends string = string> {
   readonly #texts = new WeakMap<Envelope<Payload, State>, string>()
 
   constructor(primitives: Primitives, operation: string, options: EnvelopesOptions<Payload, State>) {
+    given('options', options, 'an object')
     optionsOf('options', options)
     const { ttlMs, schemaVersion, schema, upgrades = {}, states, maxBytes } = options
     const machine = states === undefined ? null : new States<State>(states)
@@ -142,8 +143,9 @@ export class Envelopes<Payload, State extends string = string> {
     change: EnvelopeChange<Payload, State>,
     options: SwapOptions = {},
   ): Promise<EnvelopeReplace<Envelope<Payload, State>>> {
-    const { state: to = read.state, payload = read.payload } = optionsOf('change', change) as typeof change
+    given('change', change, 'what is to be different')
     const before = this.#textOf(read)
+    const { state: to = read.state, payload = read.payload } = optionsOf('change', change) as typeof change
     this.#checkState(to)
     // To stay in a state is no transition.
     if (to !== read.state && this.#states?.may(read.state, to) === false) {

@@ -52,10 +52,14 @@ export class Format<Payload, State extends string> {
     }
     this.#upgrades = new Map(given.map(([from, upgrade]) => [Number(from), upgrade as (payload: unknown) => unknown]))
     let oldest = this.schemaVersion
-    while (this.#upgrades.has(oldest - 1)) oldest -= 1
+    while (oldest > 1 && this.#upgrades.has(oldest - 1)) oldest -= 1
     // One beyond a gap would look as if it were of use.
     if (this.schemaVersion - oldest !== given.length) {
-      throw invalid('upgrades', `one from each version up to ${this.schemaVersion}`, `${given.length}, with gaps`)
+      throw invalid(
+        'upgrades',
+        `one from each version up to ${this.schemaVersion}`,
+        `${given.length}, others or with gaps`,
+      )
     }
     this.oldest = oldest
     this.#check = check

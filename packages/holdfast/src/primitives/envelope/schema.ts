@@ -21,7 +21,10 @@ export function checkOf<Payload>(schema: Schema<Payload>): Check<Payload> {
   const isObject = (typeof given === 'object' && given !== null) || typeof given === 'function'
   // First: some of these can be called too, and then return what is wrong instead of throwing it.
   if (isObject && '~standard' in given) {
-    const standard = given['~standard'] as { validate(payload: unknown): Promise<Validated<Payload>> }
+    const standard = given['~standard'] as { validate(payload: unknown): Promise<Validated<Payload>> } | null
+    if (typeof standard?.validate !== 'function') {
+      throw invalid('schema', 'a function to validate with in ~standard', show(standard?.validate))
+    }
     return async (payload) => {
       const validated = await standard.validate(payload)
       if (validated.issues === undefined) return validated.value

@@ -82,6 +82,7 @@ export class Exposure<const Variant extends string, Member = Id> {
     return exposed
   }
 
+  /** Without exposing anybody. `isExposed` with `variant: null`: to one that this process does not know. */
   async variantOf(member: Member): Promise<ExposedTo<Variant>> {
     const arg = this.index.argOf(member)
     const seen = (await this.index.within(false, (generation) =>

@@ -33,12 +33,14 @@ export type CheckedOptions = Required<SingleFlightOptions>
 
 const MINUTE_MS = 60_000
 const MARKER_MIN_MS = 100
+/** Of what is waited for by a timer: one of Node's that is set for longer than 24 days fires at once. */
+const WAIT_MAX_MS = 24 * 60 * MINUTE_MS
 const BYTES_MAX = 16 * 1024 * 1024
 const EAGERNESS_MAX = 100
 
 export function checkOptions(given: unknown): CheckedOptions {
   const asked = optionsOf('options', given)
-  const markerMs = durationMs('markerMs', asked.markerMs ?? 5_000, MARKER_MIN_MS)
+  const markerMs = durationMs('markerMs', asked.markerMs ?? 5_000, MARKER_MIN_MS, WAIT_MAX_MS)
   const loadMaxMs = asked.loadMaxMs ?? Math.max(MINUTE_MS, markerMs)
   const { eagerness = 1 } = asked
   if (typeof eagerness !== 'number' || !(eagerness >= 0 && eagerness <= EAGERNESS_MAX)) {
@@ -47,8 +49,8 @@ export function checkOptions(given: unknown): CheckedOptions {
   return {
     ...checkTimes(given, { ttlMs: MINUTE_MS, staleMs: MINUTE_MS }),
     markerMs,
-    loadMaxMs: durationMs('loadMaxMs', loadMaxMs, markerMs),
-    waitMs: durationMs('waitMs', asked.waitMs ?? 10_000, 0),
+    loadMaxMs: durationMs('loadMaxMs', loadMaxMs, markerMs, WAIT_MAX_MS),
+    waitMs: durationMs('waitMs', asked.waitMs ?? 10_000, 0, WAIT_MAX_MS),
     afterWait: oneOf('afterWait', asked.afterWait ?? 'error', ['error', 'load']),
     failedMs: durationMs('failedMs', asked.failedMs ?? 1_000),
     eagerness,

@@ -60,6 +60,6 @@ export interface IdempotentWork<Response = unknown> {
   readonly token: string
   readonly attempt: number
   readonly tookOver: boolean
-  /** As `Idempotency.completeIn`, for this key. The last step before the commit: the lease is not renewed any more. */
+  /** As `Idempotency.completeIn`, for this key. The last step before the commit: the lease is not renewed any more, and only the commit completes it. */
   completeIn(client: CallersClient, response: Response): Promise<void>
 }

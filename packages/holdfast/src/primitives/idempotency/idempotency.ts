@@ -51,7 +51,7 @@ export class Idempotency<Response = unknown> {
     this.responseMaxBytes = integer('responseMaxBytes', maxBytes, 0, RESPONSE_BYTES_CAP)
     const terms: Terms = { leaseMs: this.leaseMs, retentionMs: this.retentionMs }
     this.#context = context
-    this.#space = new KeySpace(context, 'idempotency', operation)
+    this.#space = new KeySpace(context, 'idempotency', operation, 'key')
     this.#kept = flag('durable', asked.durable)
       ? new RecordsInPostgres(context, durable(context, 'what became of a key'), terms)
       : null
@@ -83,7 +83,10 @@ export class Idempotency<Response = unknown> {
     }
   }
 
-  /** The response is kept and answered to whoever comes with the same key. `lost`: somebody else has taken over, and theirs counts. */
+  /**
+   * The response is kept and answered to whoever comes with the same key. `lost`: somebody else has taken over, and theirs counts; or Redis,
+   * where it is not durable, has forgotten the key.
+   */
   async complete(key: string | readonly string[], token: string, response: Response): Promise<'completed' | 'lost'> {
     const json = encodeResponse(response, this.responseMaxBytes)
     return (await this.#complete(this.#space.scope(key), token, json)) === null ? 'lost' : 'completed'
@@ -141,7 +144,8 @@ export class Idempotency<Response = unknown> {
   /**
    * Claims the key, works, and completes it; or answers what is there already. What `work` throws ends the attempt as one that may be
    * tried again, and is thrown on. The lease is renewed while it works; when it is lost, `signal` fires, and in the end it is `claim_lost`.
-   * Everybody gets the response as JSON brings it back, also the first.
+   * After `completeIn` only the commit completes it: without one the attempt has failed. Everybody gets the response as JSON brings it back,
+   * also the first.
    */
   async run(
     key: string | readonly string[],
@@ -155,10 +159,16 @@ export class Idempotency<Response = unknown> {
     const claim = await this.tryClaim(key, call)
     if (claim.state !== 'claimed') return claim
     const { token, attempt, tookOver } = claim
+    if (given?.aborted) {
+      await this.fail(key, token, { reason: 'aborted' }).catch(() => {})
+      throw new HoldfastError('aborted')
+    }
     const renew = async () => (await this.renew(key, token)) === 'renewed'
     const renewal = new Renewal(this.leaseMs, askedAt, renew, given)
+    let isLeftToCommit = false
     const completeIn = async (client: CallersClient, response: Response) => {
       await this.completeIn(client, key, token, response)
+      isLeftToCommit = true
       // From here to its end the transaction has the row locked, so nobody takes over, and a renewal would only wait for it.
       renewal.stop()
     }
@@ -172,7 +182,8 @@ export class Idempotency<Response = unknown> {
       await this.fail(key, token, { reason: reasonOf(error) }).catch(() => {})
       throw error
     }
-    return { state: 'completed', response: await this.#finish(key, token, response), replayed: false }
+    const kept = isLeftToCommit ? await this.#committed(key, token) : await this.#finish(key, token, response)
+    return { state: 'completed', response: kept, replayed: false }
   }
 
   /** Removes rows of Postgres that have expired, of all operations: `limit` at most, which is 1,000 unless it is given. How many it were. */
@@ -202,6 +213,19 @@ export class Idempotency<Response = unknown> {
     return this.#decode(scope, kept)
   }
 
+  async #committed(key: string | readonly string[], token: string): Promise<Response> {
+    const scope = this.#space.scope(key)
+    const committed = this.#inPostgres().committed(scope, owned(this.#space, token).hash)
+    const kept = await committed.catch(async (error) => {
+      // What was committed is not undone by this.
+      await this.fail(key, token, { reason: 'not_committed' }).catch(() => {})
+      throw error
+    })
+    this.#tellEnd(scope, kept === null ? 'lost' : 'completed')
+    if (kept === null) throw new HoldfastError('claim_lost')
+    return this.#decode(scope, kept)
+  }
+
   async #complete(scope: Scope, token: string, json: string): Promise<string | null> {
     const kept = await this.#records.complete(scope, owned(this.#space, token).hash, json)
     this.#tellEnd(scope, kept === null ? 'lost' : 'completed')
@@ -220,9 +244,13 @@ export class Idempotency<Response = unknown> {
   }
 }
 
-/** Its code or its name, never its message: that may be about a person. */
+/** Its code or its name, never its message: that may be about a person. Whatever else it is, it must not cost the end of the attempt. */
 function reasonOf(error: unknown): string {
-  if (error instanceof HoldfastError) return error.code
-  const name = error instanceof Error ? error.name : ''
-  return /^\w{1,64}$/.test(name) ? name : 'failed'
+  try {
+    if (error instanceof HoldfastError) return error.code
+    const name: unknown = error instanceof Error ? error.name : ''
+    return typeof name === 'string' && /^\w{1,64}$/.test(name) ? name : 'failed'
+  } catch {
+    return 'failed'
+  }
 }

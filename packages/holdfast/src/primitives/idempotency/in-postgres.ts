@@ -96,6 +96,18 @@ export class RecordsInPostgres implements Records {
     }
   }
 
+  /**
+   * The response that the caller's transaction has kept; null: lost. A COMMIT after a statement that has failed unnoticed is a ROLLBACK, and
+   * says so in its tag alone: then there is no effect, and nobody may hear that there was.
+   */
+  async committed(scope: Scope, token: string): Promise<string | null> {
+    const [row] = await this.#query<Row & { state: string }>('committedIdempotencyKey', scope, [token])
+    if (row === undefined) return null
+    if (row.state !== 'COMPLETED') throw new PostgresError('refused', 'The transaction of completeIn was not committed')
+    await this.#front.show(scope, completedOf(row))
+    return row.response
+  }
+
   async fail(scope: Scope, token: string, reason: string): Promise<boolean> {
     const rows = await this.#query('failIdempotencyKey', scope, [token, reason, this.#terms.retentionMs])
     if (rows.length === 0) return false

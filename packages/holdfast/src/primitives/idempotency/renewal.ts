@@ -5,6 +5,8 @@ const RENEWALS = 3
 const RETRIES = 12
 /** By so much of its time a lease ends earlier here than where it is kept: who works under it hears of its end before others can have it. */
 const MARGIN = 0.05
+/** Timers of Node that are set for longer fire at once. */
+const TIMER_MAX_MS = 2 ** 31 - 1
 
 /** Renews a lease until it is stopped, and tells when it is lost. */
 export class Renewal {
@@ -52,11 +54,13 @@ export class Renewal {
 
   #watch(): void {
     clearTimeout(this.#end)
-    this.#end = setTimeout(() => this.#lose(), Math.max(0, this.#until - performance.now()))
+    const leftMs = Math.max(0, this.#until - performance.now())
+    const isLong = leftMs > TIMER_MAX_MS
+    this.#end = setTimeout(() => (isLong ? this.#watch() : this.#lose()), isLong ? TIMER_MAX_MS : leftMs)
   }
 
   #renewIn(ms: number): void {
-    this.#next = setTimeout(() => void this.#try(), ms)
+    this.#next = setTimeout(() => void this.#try(), Math.min(ms, TIMER_MAX_MS))
   }
 
   async #try(): Promise<void> {

@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto'
+import { createHmac, type KeyObject } from 'node:crypto'
 import { types } from 'node:util'
 import { HoldfastError } from '../../errors/index.js'
 import { invalid, show } from '../../input/index.js'
@@ -13,7 +13,7 @@ const REQUEST_BYTES_MAX = 1_048_576
  * JavaScript's own): keys in the order of their UTF-16 units, no blanks, members that are undefined left out. So it does not matter in
  * which order a client names the fields. Null: none was given.
  */
-export function hashRequest(secret: Uint8Array, space: KeySpace, request: unknown): string | null {
+export function hashRequest(secret: KeyObject, space: KeySpace, request: unknown): string | null {
   if (request === undefined) return null
   // Not `instanceof`: bytes of another realm (a test runner's) are bytes too.
   const isBytes = types.isUint8Array(request)
@@ -38,8 +38,10 @@ export function canonical(name: string, value: unknown, depth: number): string {
     return JSON.stringify(value)
   }
   if (typeof value !== 'object') throw invalid(name, 'what JSON can hold', show(value))
+  if (types.isDate(value) && Number.isNaN(value.getTime())) throw invalid(name, 'valid Dates', 'an invalid one')
   if ('toJSON' in value && typeof value.toJSON === 'function') return canonical(name, value.toJSON(), depth + 1)
-  if (Array.isArray(value)) return `[${value.map((one) => canonical(name, one ?? null, depth + 1)).join(',')}]`
+  // Not `map` of the array itself: that passes by holes.
+  if (Array.isArray(value)) return `[${Array.from(value, (one) => canonical(name, one ?? null, depth + 1)).join(',')}]`
   if (!isPlain(value)) throw invalid(name, 'plain objects', 'an object of a class')
   const members = Object.entries(value).filter(([, member]) => member !== undefined)
   members.sort(([a], [b]) => (a < b ? -1 : 1))

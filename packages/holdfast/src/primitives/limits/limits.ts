@@ -120,9 +120,9 @@ export class Limits<Name extends string> {
 
   #costs(given: unknown, mayPassMax: boolean): number[] {
     const isOfAll = typeof given !== 'object'
-    const each = isOfAll ? {} : this.#named('cost', given)
+    const each = this.#named('cost', isOfAll ? {} : given)
     return [...this.#terms].map(([name, { max }]) => {
-      const cost = isOfAll ? given : (each[name] ?? 1)
+      const cost = isOfAll ? given : (each.get(name) ?? 1)
       return integer(`cost of ${name}`, cost, 0, mayPassMax ? Number.MAX_SAFE_INTEGER : max)
     })
   }
@@ -130,17 +130,17 @@ export class Limits<Name extends string> {
   #keys(of: Scope, given: unknown): string[] {
     const subjects = this.#named('subjects', given)
     return [...this.#terms].map(([name, { part }]) => {
-      const subject = subjects[name]
+      const subject = subjects.get(name)
+      if (subject === undefined) return of.key(`${name}:${part}`)
       // Checked as it is hashed.
-      return of.key(
-        subject === undefined ? `${name}:${part}` : `${name}:${this.#space.hash(subject as string)}:${part}`,
-      )
+      return of.key(`${name}:${this.#space.hash(subject as string, `subject of ${name}`)}:${part}`)
     })
   }
 
-  #named(what: string, given: unknown): Record<string, unknown> {
-    const named = optionsOf(what, given)
-    for (const name of Object.keys(named)) {
+  /** A map, because an object has more names than were given to it: `constructor`. */
+  #named(what: string, given: unknown): ReadonlyMap<string, unknown> {
+    const named = new Map(Object.entries(optionsOf(what, given)))
+    for (const name of named.keys()) {
       if (!this.#terms.has(name as Name)) throw invalid(what, 'only names of limits', `${show(name)} that is none`)
     }
     return named

@@ -48,6 +48,7 @@ export class Marker {
     this.#peek = new Calls(context, 'marker', markerPeek)
   }
 
+  /** `claimed` with the token that extends and releases it, or `exists`: somebody was first. */
   async tryClaim(scope: string | readonly string[], call: MarkerClaimCall = {}): Promise<MarkerClaim> {
     const asked = optionsOf('options', call)
     const ttlMs = durationMs('ttlMs', asked.ttlMs ?? this.ttlMs)

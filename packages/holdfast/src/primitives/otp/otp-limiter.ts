@@ -108,7 +108,7 @@ export class OtpLimiter {
     return forgotten
   }
 
-  #scope = (phone: string): Scope => this.#space.scope(this.#phones.normalise(phone))
+  #scope = (phone: string): Scope => this.#space.scope(this.#phones.counted(phone))
 
   #read(answer: unknown): OtpAnswer & { readonly began: number } {
     const [allowed, counted, retryAfterMs, began] = String(answer).split(' ').map(Number) as [

@@ -1,11 +1,20 @@
-import { integer, invalid, options as optionsOf, show } from '../../input/index.js'
+import { invalid, options as optionsOf, show } from '../../input/index.js'
 import { LAYOUT_BYTES, layoutHash, layoutVersion } from '../layout.js'
 
 /**
  * `u8`: from 0 to 255. `i8`: from −128 to 127. 1 to 53 bits: numbers of JavaScript, and of the scripts, are exact up to there, so wider
  * ones are refused rather than rounded.
  */
-export type FieldType = `u${number}` | `i${number}`
+export type FieldType = `${'u' | 'i'}${Bits}`
+
+// biome-ignore format: a row each ten
+type Bits =
+  | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10
+  | 11 | 12 | 13 | 14 | 15 | 16 | 17 | 18 | 19 | 20
+  | 21 | 22 | 23 | 24 | 25 | 26 | 27 | 28 | 29 | 30
+  | 31 | 32 | 33 | 34 | 35 | 36 | 37 | 38 | 39 | 40
+  | 41 | 42 | 43 | 44 | 45 | 46 | 47 | 48 | 49 | 50
+  | 51 | 52 | 53
 
 export interface PlacedField {
   readonly name: string
@@ -31,7 +40,9 @@ export class PackedLayout {
   constructor(version: unknown, fields: unknown) {
     this.version = layoutVersion('version', version)
     const given = Object.entries(optionsOf('fields', fields)).sort(([a], [b]) => (a < b ? -1 : 1))
-    integer('fields.length', given.length, 1, FIELDS_MAX)
+    if (given.length < 1 || given.length > FIELDS_MAX) {
+      throw invalid('fields', `1 to ${FIELDS_MAX} fields by their names`, `${given.length}`)
+    }
     const placed = new Map<string, PlacedField>()
     let firstBit = LAYOUT_BYTES * 8
     for (const [name, type] of given) {

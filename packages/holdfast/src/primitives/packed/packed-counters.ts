@@ -3,7 +3,8 @@ import { invalid, oneOf, options as optionsOf, show } from '../../input/index.js
 import { packedGet, packedIncrement, packedReset, packedSet } from '../../redis/scripts.generated.js'
 import { Calls } from '../calls.js'
 import { type Context, tell } from '../context.js'
-import { durationMs, KeySpace } from '../keys.js'
+import { KeySpace, type Purpose } from '../keys.js'
+import { type Lifetime, lifetime, purposeFor } from '../lifetime.js'
 import type { Primitives } from '../primitives.js'
 import { type FieldType, PackedLayout, type PlacedField } from './layout.js'
 
@@ -17,8 +18,8 @@ export interface PackedCountersOptions<Fields extends Readonly<Record<string, Fi
   /** 1 to 9,999. Fields that change, come or go need another one, and then begin at 0. */
   readonly version: number
   readonly fields: Fields
-  /** For how long, from the first write on. Null: for good. */
-  readonly keepMs: number | null
+  /** For how long, from the first write on. `none`: for good; that has to be said. */
+  readonly keepMs: Lifetime
   /** Default `fail-all`. */
   readonly overflow?: Overflow
 }
@@ -42,6 +43,7 @@ const OVERFLOWS: Readonly<Record<Overflow, string>> = {
 /** Several small numbers of one scope in one string: a few bytes instead of a key or a hash for each. */
 export class PackedCounters<const Fields extends Readonly<Record<string, FieldType>>> {
   readonly #context: Context
+  readonly #purpose: Purpose
   readonly #space: KeySpace
   readonly #layout: PackedLayout
   readonly #keepMs: number | ''
@@ -54,14 +56,16 @@ export class PackedCounters<const Fields extends Readonly<Record<string, FieldTy
   constructor({ context }: Primitives, operation: string, options: PackedCountersOptions<Fields>) {
     const { version, fields, keepMs, overflow = 'fail-all' } = optionsOf('options', options)
     this.#layout = new PackedLayout(version, fields)
-    this.#keepMs = keepMs === null ? '' : durationMs('keepMs', keepMs)
+    const keep = lifetime('keepMs', keepMs)
+    this.#keepMs = keep === 'none' ? '' : keep
     this.#overflow = checkOverflow(overflow)
     this.#context = context
-    this.#space = new KeySpace(context, 'packed', operation)
-    this.#get = new Calls(context, 'packed', packedGet)
-    this.#set = new Calls(context, 'packed', packedSet)
-    this.#increment = new Calls(context, 'packed', packedIncrement)
-    this.#reset = new Calls(context, 'packed', packedReset)
+    this.#purpose = purposeFor('packed', keep)
+    this.#space = new KeySpace(context, this.#purpose, operation)
+    this.#get = new Calls(context, this.#purpose, packedGet)
+    this.#set = new Calls(context, this.#purpose, packedSet)
+    this.#increment = new Calls(context, this.#purpose, packedIncrement)
+    this.#reset = new Calls(context, this.#purpose, packedReset)
   }
 
   /** Where each field lies, for who has to look at one with BITFIELD. */
@@ -89,7 +93,7 @@ export class PackedCounters<const Fields extends Readonly<Record<string, FieldTy
     const place = this.#place(scope)
     const args = [...place.args, this.#keepMs, writes.map(({ text }) => text).join(' ')]
     const isNew = (await this.#set.add(place.scope, place.keys, args)) === 1
-    tell(this.#context, 'packed', 'set')
+    tell(this.#context, this.#purpose, 'set')
     return isNew ? 'created' : 'set'
   }
 
@@ -108,7 +112,7 @@ export class PackedCounters<const Fields extends Readonly<Record<string, FieldTy
     const fields = steps.map(({ field }) => field)
     const overflowed = fields.filter((_, at) => left[at] === 1).map(({ name }) => name as Field)
     const outcome = outcomeOf(overflow, overflowed.length, fields.length)
-    tell(this.#context, 'packed', outcome)
+    tell(this.#context, this.#purpose, outcome)
     return { outcome, values: valuesOf(fields, values), overflowed }
   }
 
@@ -116,7 +120,7 @@ export class PackedCounters<const Fields extends Readonly<Record<string, FieldTy
   async reset(scope: string | readonly string[]): Promise<boolean> {
     const place = this.#place(scope)
     const isForgotten = (await this.#reset.add(place.scope, place.keys, [])) === 1
-    tell(this.#context, 'packed', 'reset')
+    tell(this.#context, this.#purpose, 'reset')
     return isForgotten
   }
 

@@ -42,20 +42,22 @@ export class Permissions<const Name extends string> {
     const moves = this.#older ? movesFrom(this.#older, optionsOf('upgrade', upgrade).renamed, this.#layout) : ''
     this.#args = [this.#layout.hash, this.#layout.bytes, this.#older?.hash ?? '', this.#older?.bytes ?? 0, moves]
     this.#context = context
-    this.#space = new KeySpace(context, 'permissions', operation)
+    this.#space = new KeySpace(context, 'permissions', operation, 'subject')
     this.#change = new Calls(context, 'permissions', permissionsChange)
     this.#read = new Calls(context, 'permissions', permissionsRead)
     this.#forget = new Calls(context, 'permissions', permissionsForget)
   }
 
+  /** All of them in one step. `changed`: those that the subject did not have. */
   async grant(subject: Subject, names: readonly Name[]): Promise<PermissionsChange<Name>> {
-    const change = await this.#apply(subject, this.#check(names), [])
+    const { change } = await this.#apply(subject, this.#check(names), [])
     tell(this.#context, 'permissions', change.changed.length > 0 ? 'granted' : 'unchanged')
     return change
   }
 
+  /** All of them in one step. `changed`: those that the subject had. */
   async revoke(subject: Subject, names: readonly Name[]): Promise<PermissionsChange<Name>> {
-    const change = await this.#apply(subject, [], this.#check(names))
+    const { change } = await this.#apply(subject, [], this.#check(names))
     tell(this.#context, 'permissions', change.changed.length > 0 ? 'revoked' : 'unchanged')
     return change
   }
@@ -88,16 +90,16 @@ export class Permissions<const Name extends string> {
     subject: Subject,
     grant: readonly Name[],
     revoke: readonly Name[],
-  ): Promise<PermissionsChange<Name> & { isMoved: boolean }> {
+  ): Promise<{ change: PermissionsChange<Name>; isMoved: boolean }> {
     const layout = this.#layout
     const scope = this.#space.scope(subject)
     const args = [...this.#args, layout.bitsOf(grant), layout.bitsOf(revoke)]
-    const [before, after, moved] = (await this.#change.add(scope, this.#keys(scope), args)) as [Buffer, Buffer, number]
+    const [moved, before, after] = (await this.#change.add(scope, this.#keys(scope), args)) as [number, Buffer, Buffer]
     if (moved === 1) tell(this.#context, 'permissions', 'upgraded')
     const names = layout.namesOf(after)
     const had = layout.namesOf(before)
     const changed = layout.names.filter((name) => had.includes(name) !== names.includes(name))
-    return { changed, names, isMoved: moved === 1 }
+    return { change: { changed, names }, isMoved: moved === 1 }
   }
 
   #keys(scope: Scope): string[] {
@@ -107,6 +109,7 @@ export class Permissions<const Name extends string> {
 
   #check(names: unknown): readonly Name[] {
     if (!Array.isArray(names)) throw invalid('names', 'an array', show(names))
-    return names.map((name) => oneOf('names', name, this.#layout.names))
+    // Not `map`, which leaves out the holes of an array.
+    return Array.from(names, (name) => oneOf('names', name, this.#layout.names))
   }
 }

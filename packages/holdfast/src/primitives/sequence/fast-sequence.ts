@@ -51,6 +51,7 @@ export class FastSequence {
     return (await this.nextMany(of, 1)).last
   }
 
+  /** So many in a row, which nobody else gets. */
   async nextMany(of: Of, count: number): Promise<NumberRange> {
     integer('count', count, 1, MANY_MAX)
     const scope = this.#space.scope(of)

@@ -25,6 +25,7 @@ export class GaplessSequence {
     return (await this.nextMany(client, of, 1)).last
   }
 
+  /** So many in a row. As `next`: within your own transaction. */
   async nextMany(client: CallersClient, of: Of, count: number): Promise<NumberRange> {
     integer('count', count, 1, MANY_MAX)
     if (typeof client !== 'object' || client === null || typeof client.query !== 'function') {

@@ -1,6 +1,6 @@
 import { type Postgres, PostgresError, readSettings } from '../../postgres/index.js'
 import { type Context, durable, tell } from '../context.js'
-import { KeySpace } from '../keys.js'
+import { checkSecret, KeySpace } from '../keys.js'
 import { overflow } from './fast-sequence.js'
 
 const OVERFLOW = 'sequences_are_exact'
@@ -39,7 +39,7 @@ export class Rows {
   async #readSpace(): Promise<KeySpace> {
     try {
       const { secret } = await readSettings(this.postgres)
-      return new KeySpace({ ...this.#context, secret }, 'sequence-lasting', this.#operation)
+      return new KeySpace({ ...this.#context, secret: checkSecret(secret) }, 'sequence-lasting', this.#operation)
     } catch (error) {
       this.#space = undefined
       throw error

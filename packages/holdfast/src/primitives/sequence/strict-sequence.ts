@@ -50,7 +50,7 @@ export class StrictSequence {
     return number
   }
 
-  /** Numbers in a row. Where the block has not so many left they are taken from Postgres by themselves. */
+  /** Numbers in a row. Where the block has not so many left they are taken from Postgres by themselves, beyond it: `next` goes on within it. */
   async nextMany(of: Of, count: number): Promise<NumberRange> {
     integer('count', count, 1, MANY_MAX)
     const row = await this.#rows.name(of)

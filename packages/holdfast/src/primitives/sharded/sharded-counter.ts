@@ -1,5 +1,5 @@
 import { HoldfastError } from '../../errors/index.js'
-import { amount, integer, invalid, options as optionsOf, show, text } from '../../input/index.js'
+import { amount, integer, invalid, kind, options as optionsOf, show, text } from '../../input/index.js'
 import type { Script } from '../../redis/index.js'
 import { shardedAdd, shardedRead, shardedReset, shardedTake } from '../../redis/scripts.generated.js'
 import { Calls } from '../calls.js'
@@ -9,7 +9,7 @@ import { inLanes } from '../lanes.js'
 import { type Lifetime, lifetime, purposeFor } from '../lifetime.js'
 import type { Primitives } from '../primitives.js'
 import { instantMs } from '../time.js'
-import { labelOf } from '../window/label.js'
+import { windowPart } from '../window/label.js'
 import { type ShardedTotal, Totals } from './totals.js'
 
 interface ShardsOptions {
@@ -20,11 +20,13 @@ interface ShardsOptions {
 interface LivedOptions extends ShardsOptions {
   /** How long each shard stays from its first write on. `none`: until it is reset; that has to be said. */
   readonly ttlMs: Lifetime
+  readonly windowMs?: never
 }
 
 interface WindowedOptions extends ShardsOptions {
   /** Counts by windows, which begin at multiples of it in UTC. */
   readonly windowMs: number
+  readonly ttlMs?: never
   /** For how long a window stays readable after its end. Default one minute. */
   readonly bufferMs?: number
 }
@@ -46,7 +48,7 @@ export interface ShardedCall extends ShardedRead {
 interface Place {
   readonly words: readonly string[]
   /** Of the window, if there are any. */
-  readonly label: string | null
+  readonly part: string | null
 }
 
 const MINUTE_MS = 60_000
@@ -120,27 +122,34 @@ export class ShardedCounter {
   ): Promise<ShardedTotal> {
     const maxAgeMs = durationMs('maxAgeMs', optionsOf('options', call).maxAgeMs ?? DEFAULT_AGE_MS, 0)
     const place = this.#place(of, call)
-    // No word has a NUL.
-    const name = [...place.words, place.label ?? ''].join('\0')
+    // Hashed, and so checked: what is no scope must not get the sum of one that it looks like.
+    const name = `${this.#space.hash(place.words)}:${place.part ?? ''}`
     return this.#totals.get(name, maxAgeMs, () => this.#sum(place))
   }
 
   /**
    * Takes back what did not happen after all, as far as it is there: `refunded` is how much that was. With `spreadBy` only from the shard
-   * that it leads to; otherwise from any, and from several where one has not enough.
+   * that it leads to; otherwise from any, and from several where one has not enough. When it fails between two of them a part may be taken:
+   * its `outcome` is then `unknown`.
    */
   async refund(of: string | readonly string[], call: ShardedCall = {}): Promise<{ readonly refunded: number }> {
     const by = amount('by', optionsOf('options', call).by ?? 1, 1)
     const place = this.#place(of, call)
     const chosen = this.#choose(call)
     let left = by - (await this.#takeFrom(place, chosen ?? this.#any(), by))
-    for (let round = 1; left > 0 && chosen === null && round <= ROUNDS_MAX; round += 1) {
-      const wanted = planOf(await this.#counts(place), left)
-      if (wanted.length === 0) break
-      await inLanes(wanted, LANES, async ([shard, most]) => {
-        const taken = await this.#takeFrom(place, shard, most)
-        left -= taken
-      })
+    let isUntouched = left === by
+    try {
+      for (let round = 1; left > 0 && chosen === null && round <= ROUNDS_MAX; round += 1) {
+        const wanted = planOf(await this.#counts(place), left)
+        if (wanted.length === 0) break
+        isUntouched = false
+        await inLanes(wanted, LANES, async ([shard, most]) => {
+          const taken = await this.#takeFrom(place, shard, most)
+          left -= taken
+        })
+      }
+    } catch (error) {
+      throw isUntouched ? error : partly(error)
     }
     tell(this.#context, this.#purpose, left === 0 ? 'refunded' : 'refunded_less')
     return { refunded: by - left }
@@ -157,11 +166,11 @@ export class ShardedCounter {
   #place(of: string | readonly string[], call: unknown): Place {
     const atMs = instantMs('at', optionsOf('options', call).at, this.#context.now)
     if (typeof of !== 'string' && (!Array.isArray(of) || of.length === 0)) {
-      throw invalid('scope', 'a string or some strings', show(of))
+      throw invalid('scope', 'a string or some strings', kind(of))
     }
     const words = typeof of === 'string' ? [of] : [...of]
     const windowMs = this.#windowMs
-    return { words, label: windowMs === null ? null : labelOf(atMs - (atMs % windowMs), windowMs) }
+    return { words, part: windowMs === null ? null : windowPart(atMs - (atMs % windowMs), windowMs) }
   }
 
   #any(): number {
@@ -174,9 +183,9 @@ export class ShardedCounter {
   }
 
   /** A scope of its own, and with it a slot of its own: that is what spreads it. */
-  #shard({ words, label }: Place, shard: number): [Scope, string] {
+  #shard({ words, part }: Place, shard: number): [Scope, string] {
     const scope = this.#space.scope([...words, `${shard}`])
-    return [scope, label === null ? scope.base : scope.key(label)]
+    return [scope, part === null ? scope.base : scope.key(part)]
   }
 
   async #takeFrom(place: Place, shard: number, most: number): Promise<number> {
@@ -203,6 +212,18 @@ export class ShardedCounter {
     })
     return answers
   }
+}
+
+/** Whatever became of the call that failed, those before it and beside it may have taken something: who repeats the refund takes that again. */
+function partly(error: unknown): unknown {
+  if (!(error instanceof HoldfastError)) return error
+  const { code, message, facts } = error
+  return new HoldfastError(
+    code,
+    `${message}; a part may be taken back`,
+    { ...facts, outcome: 'unknown' },
+    { cause: error },
+  )
 }
 
 /** From which shards to take how much at most: of the fullest first, so that few are asked. */

@@ -30,7 +30,10 @@ export class TokenAudit {
 
   /** False: it was used by another key before, or revoked; or it was never noted. Then `because` says which. */
   async consumed({ scope, hash }: Place, key: string): Promise<{ isConsumed: boolean; because: TokenRefusal }> {
-    const [row] = await this.#query<{ is_consumed: boolean; because: TokenRefusal }>('consumeToken', scope, [hash, key])
+    const asked = this.#query<{ is_consumed: boolean; because: TokenRefusal }>('consumeToken', scope, [hash, key])
+    const [row] = await asked.catch((error) => {
+      throw HoldfastError.is(error, 'unavailable') ? usedUp(error) : error
+    })
     return { isConsumed: row?.is_consumed === true, because: row?.because ?? null }
   }
 
@@ -57,7 +60,11 @@ export class TokenAudit {
   }
 
   async prune(olderThanMs: number, limit: number): Promise<number> {
-    const [row] = await this.#postgres.query<{ gone: number }>('pruneTokenEvents', [olderThanMs, limit])
+    const [row] = await this.#postgres.query<{ gone: number }>('pruneTokenEvents', [
+      this.#context.owner,
+      olderThanMs,
+      limit,
+    ])
     return row?.gone ?? 0
   }
 
@@ -74,4 +81,10 @@ export class TokenAudit {
       throw error
     }
   }
+}
+
+/** Whatever Postgres has done: Redis has used the token up by then, so it must not be told that nothing was done. */
+function usedUp(error: HoldfastError): HoldfastError {
+  const message = `${error.message}; the token may be used up for all but who comes with the same key`
+  return new HoldfastError('unavailable', message, { ...error.facts, outcome: 'unknown' }, { cause: error })
 }

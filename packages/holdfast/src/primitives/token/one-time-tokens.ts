@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { HoldfastError } from '../../errors/index.js'
 import { flag, integer, invalid, options as optionsOf, text } from '../../input/index.js'
 import { tokenConsume, tokenIssue, tokenPeek, tokenRevoke, tokenRevokeAll } from '../../redis/scripts.generated.js'
-import { Calls, readJson } from '../calls.js'
+import { Calls, damaged, readJson } from '../calls.js'
 import { type Context, durable, note, tell } from '../context.js'
 import { durationMs, KeySpace, type Scope } from '../keys.js'
 import type { Primitives } from '../primitives.js'
@@ -84,7 +84,9 @@ export class OneTimeTokens<Data = unknown> {
     const [state, issuedAt, payload] = answer as [Buffer, Buffer, Buffer]
     if (String(state) !== 'consumed') {
       const known = refusalOf(String(state))
-      return this.#refused(place.scope, (await this.#audit?.refused(place, known)) ?? known)
+      // What was revoked is on record; where it is not, Redis has lost the generation of the subject.
+      const noted = await this.#audit?.refused(place, known === 'revoked' ? null : known)
+      return this.#refused(place.scope, noted ?? known)
     }
     const noted = await this.#audit?.consumed(place, use)
     // Redis has lost that it was used or revoked.
@@ -133,7 +135,7 @@ export class OneTimeTokens<Data = unknown> {
     return this.#audited().history(this.#ofSubject(subject), limit)
   }
 
-  /** Removes from the audit, of all operations, tokens that expired so long ago: `limit` rows at most. How many it were. */
+  /** Removes from the audit, of all tenants and operations of this owner, tokens that expired so long ago: `limit` rows at most. How many it were. */
   async prune(call: { readonly olderThanMs?: number; readonly limit?: number } = {}): Promise<number> {
     const asked = optionsOf('options', call)
     const olderThanMs = durationMs('olderThanMs', asked.olderThanMs ?? 365 * DAY_MS, DAY_MS)
@@ -157,8 +159,10 @@ export class OneTimeTokens<Data = unknown> {
   }
 
   #read(scope: Scope, payload: Buffer): { subject: string; data: Data | undefined } {
-    const { subject, data } = readJson(this.#context, scope, String(payload)) as { subject: string; data?: Data }
-    return { subject, data }
+    const read = readJson(this.#context, scope, String(payload)) as { subject?: unknown; data?: Data } | null
+    if (typeof read?.subject === 'string') return { subject: read.subject, data: read.data }
+    tell(this.#context, 'token', 'damaged')
+    throw damaged(scope)
   }
 
   #payload(subject: string, data: unknown): string {

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { invalid, show } from '../../input/index.js'
+import { invalid, kind } from '../../input/index.js'
 import { type KeySpace, Scope } from '../keys.js'
 
 const SECRET_BYTES = 32
@@ -28,7 +28,7 @@ export function newToken(scope: Scope): string {
 
 /** Null: it is none, whatever it is. It comes from outside, so that is no mistake of the caller's. */
 export function placeOfToken(space: KeySpace, token: unknown): Place | null {
-  if (typeof token !== 'string') throw invalid('token', 'a string', show(token))
+  if (typeof token !== 'string') throw invalid('token', 'a string', kind(token))
   const tag = TOKEN.exec(token)?.[1]
   if (tag === undefined) return null
   const subject = Buffer.from(tag, 'base64url').toString('hex')
@@ -37,7 +37,7 @@ export function placeOfToken(space: KeySpace, token: unknown): Place | null {
 
 export function placeOfId(space: KeySpace, id: unknown): Place {
   const [, subject, hash] = (typeof id === 'string' && ID.exec(id)) || []
-  if (subject === undefined || hash === undefined) throw invalid('id', 'the id of a token', show(id))
+  if (subject === undefined || hash === undefined) throw invalid('id', 'the id of a token', kind(id))
   return placeAt(space, subject, hash)
 }
 

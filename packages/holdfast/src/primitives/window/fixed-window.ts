@@ -6,7 +6,7 @@ import { type Context, tell } from '../context.js'
 import { durationMs, KeySpace, type Scope } from '../keys.js'
 import type { Primitives } from '../primitives.js'
 import { instantMs } from '../time.js'
-import { labelOf } from './label.js'
+import { labelOf, windowPart } from './label.js'
 
 export interface FixedWindowOptions {
   /** Windows begin at multiples of it, in UTC. Default one minute. */
@@ -53,7 +53,7 @@ export class FixedWindow {
   readonly #peek: Calls
   readonly #reset: Calls
   /** The window of the last call, which mostly is that of the next: to name it costs as much as to hash a scope. */
-  #last = { beginsMs: -1, window: '' }
+  #last = { beginsMs: -1, window: '', part: '' }
 
   constructor({ context }: Primitives, operation: string, options: FixedWindowOptions = {}) {
     const { windowMs = MINUTE_MS, bufferMs = MINUTE_MS } = optionsOf('options', options)
@@ -105,9 +105,12 @@ export class FixedWindow {
     const atMs = instantMs('at', optionsOf('options', call).at, this.#context.now)
     const scope = this.#space.scope(of)
     const beginsMs = atMs - (atMs % this.windowMs)
-    if (beginsMs !== this.#last.beginsMs) this.#last = { beginsMs, window: labelOf(beginsMs, this.windowMs) }
-    const { window } = this.#last
-    return { scope, keys: [scope.key(window)], window, endsAt: new Date(beginsMs + this.windowMs) }
+    if (beginsMs !== this.#last.beginsMs) {
+      const window = labelOf(beginsMs, this.windowMs)
+      this.#last = { beginsMs, window, part: windowPart(beginsMs, this.windowMs) }
+    }
+    const { window, part } = this.#last
+    return { scope, keys: [scope.key(part)], window, endsAt: new Date(beginsMs + this.windowMs) }
   }
 }
 

@@ -12,3 +12,6 @@ export function labelOf(beginsMs: number, windowMs: number): string {
   const [, characters = ALL] = PRECISIONS.find(([ms]) => windowMs % ms === 0) ?? []
   return new Date(beginsMs).toISOString().replaceAll(/\D/g, '').slice(0, characters)
 }
+
+/** What stands in the key: a minute and five minutes may begin together, and are two windows all the same. */
+export const windowPart = (beginsMs: number, windowMs: number): string => `${windowMs}:${labelOf(beginsMs, windowMs)}`

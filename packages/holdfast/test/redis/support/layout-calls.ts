@@ -21,7 +21,7 @@ export async function usePermissions(on: ScriptRunner): Promise<void> {
   const args = ['bbbb', 1, 'aaaa', 1, Buffer.from([0, 1])]
   expect(await on.run(permissionsRead, [key, older], [1, ...args])).toEqual([Buffer.from([0x40])])
   expect(await on.run(permissionsChange, [key, older], [1, ...args, grant, none])).toEqual([
-    [Buffer.from([0x40]), Buffer.from([0xc0]), 1],
+    [1, Buffer.from([0x40]), Buffer.from([0xc0])],
   ])
   expect(await on.run(permissionsForget, [key, older], [1])).toEqual([1])
 }

@@ -4,7 +4,7 @@ import { keyTtl, windowAdd, windowPeek, windowRefund, windowReset } from '../../
 
 /** Enough to come by every call to Redis that stands in the scripts of windows. */
 export async function useWindows(on: ScriptRunner): Promise<void> {
-  const key = 'hf:app:window:v1:default:login:{0}:202607021430'
+  const key = 'hf:app:window:v1:default:login:{0}:60000:202607021430'
   expect(String(await on.run(windowAdd, [key, key], [2, 1, 60_000, 2, 60_000]))).toBe('1,3')
   expect(await on.run(keyTtl, [key], [1])).toEqual([expect.any(Number)])
   expect(String(await on.run(windowRefund, [key], [1, 1]))).toBe('2')
