@@ -115,7 +115,6 @@ export class Appender {
     this.#waiting -= items.length
     const gaps = new Map<Lane, Item[]>()
     const lost = new Set<Lane>()
-    let kept: Item | undefined
     for (const [index, item] of items.entries()) {
       const verdict = verdicts[index] as Verdict
       this.#context.telemetry.count?.('holdfast_entries_total', { verdict: verdict.type })
@@ -125,14 +124,25 @@ export class Appender {
         else gaps.set(item.lane, [item])
       } else {
         if (verdict.type === 'epoch' || verdict.type === 'stale') lost.add(item.lane)
-        else if (verdict.type === 'appended' || verdict.type === 'there') kept = item
         this.#conclude(item, verdict)
       }
     }
-    if (kept) this.#context.witnesses.note(kept.lane.place.ref, kept.entry)
+    this.#note(items, verdicts)
     for (const lane of lost) lane.stales += 1
     for (const [, waiting] of gaps) void this.#mend(waiting)
     if (this.#waiting === 0) this.#drained?.()
+  }
+
+  /**
+   * What it appended shows that the journal has all of it, for that was committed last. What was there before may be much older, and in a
+   * copy of the database that lacks the rest.
+   */
+  #note(items: readonly Item[], verdicts: readonly Verdict[]): void {
+    const { witnesses } = this.#context
+    const appended = items[verdicts.findLastIndex(({ type }) => type === 'appended')]
+    if (appended) witnesses.note(appended.lane.place.ref, appended.entry)
+    const there = items[verdicts.findLastIndex(({ type }) => type === 'there')]
+    if (there) witnesses.noteFound(there.lane.place.ref, there.entry)
   }
 
   #conclude(item: Item, verdict: Verdict): void {

@@ -223,7 +223,7 @@ export class Decider {
           break
         }
         if (entry.seq <= at.run.acked || isAcked(attempt.lane, entry)) {
-          this.#context.witnesses.note(attempt.lane.place.ref, entry)
+          this.#context.witnesses.noteFound(attempt.lane.place.ref, entry)
           return attempt.accept(entry, true, 'ledger')
         }
         if (attempt.memory && answer.memory) return attempt.accept(entry, true, 'memory')

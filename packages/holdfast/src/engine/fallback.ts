@@ -295,7 +295,7 @@ export class Fallback {
       }
       return
     }
-    const last = filed.at(-1)
+    const last = filed[verdicts.findLastIndex(({ type }) => type === 'appended')]
     if (last) this.#context.witnesses.note(lane.place.ref, last.entry)
     const proven = fresh || filed.length > 0
     if (!proven) lane.owned = null

@@ -36,7 +36,7 @@ export class Finder {
         continue
       }
       this.#context.telemetry.count?.('holdfast_recoveries_total', { what: 'replay' })
-      this.#context.witnesses.note(attempt.lane.place.ref, entry)
+      this.#context.witnesses.noteFound(attempt.lane.place.ref, entry)
       attempt.recall(entry)
     }
   }

@@ -13,8 +13,10 @@ const KEPT = 16
 export class Witnesses {
   readonly #context: Context
   readonly #key: string
-  readonly #kept: Witness[] = []
-  #noted = 0
+  readonly #appended: Witness[] = []
+  readonly #found: Witness[] = []
+  #appends = 0
+  #finds = 0
   #shared = 0
   #cancelShare: (() => void) | undefined
   #cancelProof: (() => void) | undefined
@@ -27,8 +29,19 @@ export class Witnesses {
 
   /** An append of this was seen to succeed. */
   note(ref: string, { epoch, seq, hash }: Omit<Witness, 'ref'>): void {
-    this.#kept[this.#noted % KEPT] = { ref, epoch, seq, hash }
-    this.#noted += 1
+    this.#appended[this.#appends % KEPT] = { ref, epoch, seq, hash }
+    this.#appends += 1
+    this.#shareSoon()
+  }
+
+  /** This was found to be in the journal, for who knows how long: it does not take the place of what was appended by us, which is later. */
+  noteFound(ref: string, { epoch, seq, hash }: Omit<Witness, 'ref'>): void {
+    this.#found[this.#finds % KEPT] = { ref, epoch, seq, hash }
+    this.#finds += 1
+    if (this.#appends === 0) this.#shareSoon()
+  }
+
+  #shareSoon(): void {
     if (this.#cancelShare || this.#stopped) return
     const { clock, options } = this.#context
     this.#cancelShare = clock.after(
@@ -70,7 +83,7 @@ export class Witnesses {
    * `reconcile_required` when it is not.
    */
   async prove(via: Pick<Journal, 'prove' | 'stop'>): Promise<Standing> {
-    const standing = await via.prove([...this.#kept, ...(await this.#share(true))])
+    const standing = await via.prove([...this.#appended, ...this.#found, ...(await this.#share(true))])
     const { missing } = standing
     if (missing.length === 0) return standing
     // Also when it is stopped already: the floor has to come to lie above everything that anybody misses.
@@ -99,10 +112,10 @@ export class Witnesses {
   /** Tells Redis what is new, and hears what others have told it. While Redis is away this process goes by what it knows itself. */
   async #share(ask = false): Promise<Witness[]> {
     const { sequencer, asker } = this.#context
-    const latest = this.#kept[(this.#noted - 1) % KEPT]
-    const fresh = this.#noted > this.#shared && latest ? latest : null
+    const latest = this.#appended[(this.#appends - 1) % KEPT] ?? this.#found[(this.#finds - 1) % KEPT]
+    const number = this.#appends + this.#finds
+    const fresh = number > this.#shared && latest ? latest : null
     if (!fresh && !ask) return []
-    const number = this.#noted
     try {
       const known = await sequencer.shareWitness(this.#key, asker, fresh && { number, known: fresh })
       if (fresh) this.#shared = Math.max(this.#shared, number)
