@@ -49,7 +49,7 @@ export class Buyers {
     const operation: Operation = {
       ref: this.ref,
       command: this.#command(`buy-${this.history.length}`),
-      memory: this.#memory && this.#chance.happens(0.7),
+      memory: this.#memory ? 0.7 : 0,
       startedAt: this.#world.now,
       endedAt: Number.POSITIVE_INFINITY,
       heard: { type: 'unknown' },

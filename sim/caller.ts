@@ -14,7 +14,8 @@ export type Heard = { type: 'yes'; outcome: Outcome } | { type: 'no'; error: Hol
 export interface Operation {
   readonly ref: string
   readonly command: Command
-  readonly memory: boolean
+  /** How likely a try is to ask for an answer from memory: each for itself. */
+  readonly memory: number
   readonly startedAt: number
   endedAt: number
   heard: Heard
@@ -65,7 +66,11 @@ export class Caller {
     this.#world.plan(PATIENCE_MS, () => conclude({ type: 'unknown' }))
     const { command, memory, ref } = operation
     process.engine
-      .submit(keys.place(ref), command, { memory, timeoutMs: 3_000, retry: operation.tries > 1 && chance.happens(0.5) })
+      .submit(keys.place(ref), command, {
+        memory: chance.happens(memory),
+        timeoutMs: 3_000,
+        retry: operation.tries > 1 && chance.happens(0.5),
+      })
       .then(
         (outcome) => conclude({ type: 'yes', outcome }),
         (error) => {

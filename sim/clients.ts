@@ -100,7 +100,7 @@ export class Clients {
     const operation: Operation = {
       ref: keys.ref(id),
       command: unstorable ? { ...asked, metadata: UNSTORABLE } : asked,
-      memory: this.#memoryWallets.has(id) && !unstorable && chance.happens(0.7),
+      memory: this.#memoryWallets.has(id) && !unstorable ? 0.7 : 0,
       startedAt: this.#world.now,
       endedAt: Number.POSITIVE_INFINITY,
       heard: { type: 'unknown' },

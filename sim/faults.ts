@@ -139,10 +139,16 @@ export class Faults {
   #goBack(how: 'promoted' | 'put back', lagMaxMs: number, andThen = () => {}): void {
     this.#lagging += 1
     if (this.#lagging > LAGGING_MAX) return
+    const { chance } = this.#world
     const { servers } = this.#target
     const copy = servers.postgres.database.snapshot()
     const { session } = servers.postgres
-    this.#soon(lagMaxMs, () => {
+    const lagMs = chance.next() * lagMaxMs
+    // What Redis is told of entries that get lost may arrive when all has begun anew.
+    if (chance.happens(0.5)) {
+      for (const process of this.#alive()) process.holdUp(lagMs, lagMs + 1_000 + chance.next() * 7_000)
+    }
+    this.#in(lagMs, () => {
       // Another one came first: what this replica follows, or this copy is of, is not the primary any more.
       if (session !== servers.postgres.session) return
       servers.redisForgot = true
@@ -162,7 +168,11 @@ export class Faults {
   }
 
   #soon(maxMs: number, run: () => void): void {
-    this.#world.plan(this.#world.chance.next() * maxMs, () => !this.#over && run())
+    this.#in(this.#world.chance.next() * maxMs, run)
+  }
+
+  #in(ms: number, run: () => void): void {
+    this.#world.plan(ms, () => !this.#over && run())
   }
 
   /** Forward by up to half a minute; back by no more, all in all, than the margin that callers keep. */

@@ -22,6 +22,8 @@ export interface AskedTransfer {
   endedAt: number
   heard: TransferHeard
   tries: number
+  /** Two were at work on it at once: then a "no" of one says nothing of what the other does. */
+  doubled: boolean
 }
 
 interface Parts {
@@ -91,6 +93,7 @@ export class Transferers {
       endedAt: Number.POSITIVE_INFINITY,
       heard: { type: 'unknown' },
       tries: 0,
+      doubled: false,
     }
     this.history.push(asked)
     this.#try(asked, chance.integer(1, 4))
@@ -108,11 +111,12 @@ export class Transferers {
       over = true
       this.#world.tell(() => `${asked.intent.key} at ${process.name}: ${tell(heard)}`)
       if (heard.type === 'unknown' && asked.tries < triesMax) return this.#later(() => this.#try(asked, triesMax))
-      asked.heard = heard
+      asked.heard = heard.type === 'no' && asked.doubled ? { type: 'unknown' } : heard
       asked.endedAt = this.#world.now
       this.#later(() => this.#next())
     }
     if (chance.happens(this.#struck)) this.#world.plan(chance.next() * TAKES_MS, () => this.#parts.strike(process))
+    if (chance.happens(0.15)) this.#double(asked, chance.pick(ready))
     this.#world.plan(PATIENCE_MS, () => conclude({ type: 'unknown' }))
     process.engine.transfer(asked.intent, { timeoutMs: 3_000 }).then(
       (outcome) => conclude({ type: 'yes', outcome }),
@@ -121,6 +125,16 @@ export class Transferers {
         conclude(error.retryable ? { type: 'unknown' } : { type: 'no', error })
       },
     )
+  }
+
+  /** As by a proxy that sends again what takes long: two processes are at work on it at once, and nobody hears the second. */
+  #double(asked: AskedTransfer, process: Process): void {
+    asked.doubled = true
+    process.inside(this.#world.chance.next() * TAKES_MS, () => {
+      process.engine.transfer(asked.intent, { timeoutMs: 3_000 }).catch((error) => {
+        if (!(error instanceof HoldfastError)) throw error
+      })
+    })
   }
 }
 
