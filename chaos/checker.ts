@@ -7,8 +7,9 @@
  * - nobody read a balance older than what had been acknowledged before, nor one that never was
  * - the books sum to zero, and no transfer is left to be finished
  */
-import { check as checkWallets } from '../sim/checker.js'
+
 import type { Operation } from '../sim/caller.js'
+import { check as checkWallets } from '../sim/checker.js'
 import type { SimWallet } from '../sim/database.js'
 import { judgeSessions } from '../sim/sessions.js'
 import { checkTransfers, refusedHolds } from '../sim/transfer-checker.js'

@@ -21,7 +21,7 @@ export class Buyers {
   readonly #chance: Chance
   readonly #caller: Caller
   readonly #reserves: boolean
-  readonly #memory: boolean
+  readonly #fromMemory: number
   readonly #wanted: number
   readonly #codes: string[] = []
   #running = CALLERS
@@ -31,7 +31,7 @@ export class Buyers {
     this.#chance = new Chance(seed)
     this.#caller = new Caller(world, processes)
     this.#reserves = this.#chance.happens(0.7)
-    this.#memory = this.#chance.happens(0.2)
+    this.#fromMemory = this.#chance.happens(0.2) ? 0.7 : 0
     this.#wanted = wanted
     this.ref = keys.ofSale(id, 0).ref
     for (let n = 0; n < CALLERS; n += 1) this.#caller.later(() => this.#next())
@@ -49,14 +49,14 @@ export class Buyers {
     const operation: Operation = {
       ref: this.ref,
       command: this.#command(`buy-${this.history.length}`),
-      memory: this.#memory ? 0.7 : 0,
       startedAt: this.#world.now,
       endedAt: Number.POSITIVE_INFINITY,
       heard: { type: 'unknown' },
+      memory: false,
       tries: 0,
     }
     this.history.push(operation)
-    this.#caller.call(operation, (heard) => {
+    this.#caller.call(operation, this.#fromMemory, (heard) => {
       this.#remember(heard)
       this.#caller.later(() => this.#next())
     })

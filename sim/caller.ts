@@ -14,11 +14,11 @@ export type Heard = { type: 'yes'; outcome: Outcome } | { type: 'no'; error: Hol
 export interface Operation {
   readonly ref: string
   readonly command: Command
-  /** How likely a try is to ask for an answer from memory: each for itself. */
-  readonly memory: number
   readonly startedAt: number
   endedAt: number
   heard: Heard
+  /** Whether the last try was content with an answer from memory. */
+  memory: boolean
   tries: number
   /** Who answered last. */
   by?: Process
@@ -39,11 +39,13 @@ export class Caller {
     this.#world.plan(chance.happens(0.15) ? chance.next() * 600 : chance.next() * 8, run)
   }
 
-  call(operation: Operation, then: (heard: Heard) => void): void {
+  /** `fromMemory`: how likely a try is to ask for an answer from memory, each for itself. */
+  call(operation: Operation, fromMemory: number, then: (heard: Heard) => void): void {
     const { chance } = this.#world
     const ready = this.#processes().filter(({ alive, paused }) => alive && !paused)
-    if (ready.length === 0) return this.#world.plan(50, () => this.call(operation, then))
+    if (ready.length === 0) return this.#world.plan(50, () => this.call(operation, fromMemory, then))
     const process = chance.pick(ready)
+    operation.memory = chance.happens(fromMemory)
     operation.tries += 1
     let over = false
     const conclude = (heard: Heard, patiently = false): void => {
@@ -54,7 +56,7 @@ export class Caller {
       )
       const retryable = heard.type === 'unknown'
       if (retryable && operation.tries < TRIES_MAX) {
-        const again = (): void => this.call(operation, then)
+        const again = (): void => this.call(operation, fromMemory, then)
         // Who hears that an operator has to act does not ask again at once.
         return patiently ? this.#world.plan(chance.next() * 2_000, again) : this.later(again)
       }
@@ -67,7 +69,7 @@ export class Caller {
     const { command, memory, ref } = operation
     process.engine
       .submit(keys.place(ref), command, {
-        memory: chance.happens(memory),
+        memory,
         timeoutMs: 3_000,
         retry: operation.tries > 1 && chance.happens(0.5),
       })

@@ -100,14 +100,15 @@ export class Clients {
     const operation: Operation = {
       ref: keys.ref(id),
       command: unstorable ? { ...asked, metadata: UNSTORABLE } : asked,
-      memory: this.#memoryWallets.has(id) && !unstorable ? 0.7 : 0,
       startedAt: this.#world.now,
       endedAt: Number.POSITIVE_INFINITY,
       heard: { type: 'unknown' },
+      memory: false,
       tries: 0,
     }
     this.history.push(operation)
-    this.#caller.call(operation, (heard) => {
+    const fromMemory = this.#memoryWallets.has(id) && !unstorable ? 0.7 : 0
+    this.#caller.call(operation, fromMemory, (heard) => {
       this.#remember(id, operation, heard)
       then()
     })

@@ -22,8 +22,6 @@ export interface AskedTransfer {
   endedAt: number
   heard: TransferHeard
   tries: number
-  /** Two were at work on it at once: then a "no" of one says nothing of what the other does. */
-  doubled: boolean
 }
 
 interface Parts {
@@ -93,30 +91,32 @@ export class Transferers {
       endedAt: Number.POSITIVE_INFINITY,
       heard: { type: 'unknown' },
       tries: 0,
-      doubled: false,
     }
     this.history.push(asked)
     this.#try(asked, chance.integer(1, 4))
   }
 
-  #try(asked: AskedTransfer, triesMax: number): void {
+  #try(asked: AskedTransfer, triesMax: number, wasDoubled = false): void {
     const { chance } = this.#world
     const ready = this.#parts.processes().filter(({ alive, paused }) => alive && !paused)
-    if (ready.length === 0) return this.#world.plan(50, () => this.#try(asked, triesMax))
+    if (ready.length === 0) return this.#world.plan(50, () => this.#try(asked, triesMax, wasDoubled))
     const process = chance.pick(ready)
+    const doubled = wasDoubled || chance.happens(0.15)
     asked.tries += 1
     let over = false
     const conclude = (heard: TransferHeard): void => {
       if (over) return
       over = true
       this.#world.tell(() => `${asked.intent.key} at ${process.name}: ${tell(heard)}`)
-      if (heard.type === 'unknown' && asked.tries < triesMax) return this.#later(() => this.#try(asked, triesMax))
-      asked.heard = heard.type === 'no' && asked.doubled ? { type: 'unknown' } : heard
+      if (heard.type === 'unknown' && asked.tries < triesMax)
+        return this.#later(() => this.#try(asked, triesMax, doubled))
+      // With two at work on it, a "no" of one says nothing of what the other does.
+      asked.heard = heard.type === 'no' && doubled ? { type: 'unknown' } : heard
       asked.endedAt = this.#world.now
       this.#later(() => this.#next())
     }
     if (chance.happens(this.#struck)) this.#world.plan(chance.next() * TAKES_MS, () => this.#parts.strike(process))
-    if (chance.happens(0.15)) this.#double(asked, chance.pick(ready))
+    if (doubled) this.#double(asked.intent, chance.pick(ready))
     this.#world.plan(PATIENCE_MS, () => conclude({ type: 'unknown' }))
     process.engine.transfer(asked.intent, { timeoutMs: 3_000 }).then(
       (outcome) => conclude({ type: 'yes', outcome }),
@@ -128,10 +128,9 @@ export class Transferers {
   }
 
   /** As by a proxy that sends again what takes long: two processes are at work on it at once, and nobody hears the second. */
-  #double(asked: AskedTransfer, process: Process): void {
-    asked.doubled = true
+  #double(intent: Intent, process: Process): void {
     process.inside(this.#world.chance.next() * TAKES_MS, () => {
-      process.engine.transfer(asked.intent, { timeoutMs: 3_000 }).catch((error) => {
+      process.engine.transfer(intent, { timeoutMs: 3_000 }).catch((error) => {
         if (!(error instanceof HoldfastError)) throw error
       })
     })
