@@ -38,11 +38,10 @@ export class Taker {
   ): Promise<Lease | Busy> {
     const telemetry = this.#telemetry
     telemetry.count?.('redis_lock_attempts_total', { of: this.#kind })
-    const owner = nextOwner()
     try {
-      let taken = await this.#try(store, owner, terms, stop, given)
+      let taken = await this.#try(store, terms, stop, given)
       if (!(taken instanceof Lease) && terms.retry) {
-        taken = await this.#persist(taken, terms.retry, stop, () => this.#try(store, owner, terms, stop, given))
+        taken = await this.#persist(taken, terms.retry, stop, () => this.#try(store, terms, stop, given))
       }
       if (taken instanceof Lease) telemetry.count?.('redis_lock_success_total', { of: this.#kind })
       else telemetry.count?.('redis_lock_failure_total', { of: this.#kind, reason: 'busy' })
@@ -77,9 +76,9 @@ export class Taker {
     return taken
   }
 
+  /** Each try has an owner of its own: what an earlier one has sent, and arrives late, must not give back what this one has. */
   async #try(
     store: LockStore,
-    owner: string,
     terms: Terms,
     stop: AbortSignal | undefined,
     given: AbortSignal | undefined,
@@ -87,6 +86,7 @@ export class Taker {
     if (this.#isClosed) throw new HoldfastError('unavailable', 'Holdfast is being closed')
     throwIfStopped(stop)
     const { ttlMs, drawToken } = terms
+    const owner = nextOwner()
     let askedAt = performance.now()
     const taken = await store.take(owner, ttlMs)
     if ('busyMs' in taken) return taken
@@ -102,7 +102,10 @@ export class Taker {
       throwIfStopped(stop)
       const until = safeUntil(askedAt, ttlMs)
       // Lost before it was used, by a pause or because Redis forgot it: as good as busy.
-      if (!held || performance.now() >= until) return { busyMs: ttlMs }
+      if (!held || performance.now() >= until) {
+        void store.release(owner).catch(() => {})
+        return { busyMs: ttlMs }
+      }
       return new Lease({ store, owner, token: token as number, until }, terms, this.#leases, given)
     } catch (error) {
       // Nobody should wait for what nobody uses. If this fails too, its time ends it.

@@ -4,6 +4,7 @@ import { Redis } from 'ioredis'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { freshDatabase } from '../../../../test/servers.js'
 import { type HeldLease, Leases, Primitives } from '../../src/primitives/index.js'
+import { withRunner } from './support/runners.js'
 import { SECRET } from './support/topologies.js'
 
 const redisOptions = { commandTimeoutMs: 500, connectTimeoutMs: 200 }
@@ -59,6 +60,23 @@ describe('a lease over three servers', () => {
     expect(await lease.release()).toBe('released')
     await vi.waitFor(async () => expect(await everywhere()).toEqual([[], [], []]), SOON_MS)
     expect(await lease.release()).toBe('released')
+  })
+
+  it('is not given back by what an earlier try has sent, however late a copy of that arrives', async () => {
+    const theirs = await held(new Leases(others, 'send', LONG))
+    const releases: (() => Promise<unknown>)[] = []
+    const resending = all.map((primitives) =>
+      withRunner(primitives, (run) => (script, keys, args) => {
+        if (script.name === 'lock_release') releases.push(() => run(script, keys, args))
+        return run(script, keys, args)
+      }),
+    )
+    const acquiring = new Leases(resending, 'send', LONG).acquire('a', { retry: { times: 1_000, maxWaitMs: SOON_MS } })
+    await vi.waitFor(() => expect(releases.length).toBeGreaterThanOrEqual(3), SOON_MS)
+    await theirs.release()
+    expect((await acquiring).outcome).toBe('acquired')
+    await Promise.all(releases.map((again) => again()))
+    expect(await new Leases(others, 'send', LONG).acquire('a')).toMatchObject({ outcome: 'busy' })
   })
 
   it('is had with one server down, and its tokens grow whichever two have given it', async () => {
