@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { HoldfastError } from '../errors/index.js'
 import { backoffMs } from '../redis/index.js'
 import type { Telemetry } from '../telemetry/index.js'
+import type { HeldLeases } from './held-leases.js'
 import { Lease, safeUntil } from './lease.js'
 import { nextOwner } from './owner.js'
 import type { Busy, LockStore, Retry, Terms } from './terms.js'
@@ -10,7 +11,7 @@ import type { Busy, LockStore, Retry, Terms } from './terms.js'
 export type LockKind = 'wallet' | 'lease' | 'quorum'
 
 /**
- * Takes locks, and knows those that are held.
+ * Takes locks.
  *
  *     take  ─▶  token (Postgres)  ─▶  renew: still ours  ─▶  work, renewed now and then  ─▶  release
  *
@@ -21,12 +22,12 @@ export type LockKind = 'wallet' | 'lease' | 'quorum'
 export class Taker {
   readonly #telemetry: Telemetry
   readonly #kind: LockKind
-  readonly #leases = new Set<Lease>()
-  #isClosed = false
+  readonly #held: HeldLeases
 
-  constructor(telemetry: Telemetry, kind: LockKind) {
+  constructor(telemetry: Telemetry, kind: LockKind, held: HeldLeases) {
     this.#telemetry = telemetry
     this.#kind = kind
+    this.#held = held
   }
 
   /** `stop` ends the trying, `given` what is done under the lock. */
@@ -53,12 +54,6 @@ export class Taker {
     }
   }
 
-  /** Without connections nothing can be renewed: work under a lock is told so. Others can have it when its time is over. */
-  close(): void {
-    this.#isClosed = true
-    for (const lease of this.#leases) lease.lose('closed')
-  }
-
   async #persist(
     busy: Busy,
     retry: Retry,
@@ -83,7 +78,7 @@ export class Taker {
     stop: AbortSignal | undefined,
     given: AbortSignal | undefined,
   ): Promise<Lease | Busy> {
-    if (this.#isClosed) throw new HoldfastError('unavailable', 'Holdfast is being closed')
+    this.#throwIfClosed()
     throwIfStopped(stop)
     const { ttlMs, drawToken } = terms
     const owner = nextOwner()
@@ -100,18 +95,23 @@ export class Taker {
         held = await store.renew(owner, ttlMs)
       }
       throwIfStopped(stop)
+      this.#throwIfClosed()
       const until = safeUntil(askedAt, ttlMs)
       // Lost before it was used, by a pause or because Redis forgot it: as good as busy.
       if (!held || performance.now() >= until) {
         void store.release(owner).catch(() => {})
         return { busyMs: ttlMs }
       }
-      return new Lease({ store, owner, token: token as number, until }, terms, this.#leases, given)
+      return new Lease({ store, owner, token: token as number, until }, terms, this.#held, given)
     } catch (error) {
       // Nobody should wait for what nobody uses. If this fails too, its time ends it.
       void store.release(owner).catch(() => {})
       throw error
     }
+  }
+
+  #throwIfClosed(): void {
+    if (this.#held.isClosed) throw new HoldfastError('unavailable', 'Holdfast is being closed')
   }
 }
 

@@ -1,4 +1,5 @@
 import { HoldfastError } from '../errors/index.js'
+import type { HeldLeases } from '../lock/index.js'
 import type { Postgres } from '../postgres/index.js'
 import type { ScriptRunner } from '../redis/index.js'
 import type { Telemetry } from '../telemetry/index.js'
@@ -16,6 +17,8 @@ export interface Context extends KeysOptions {
   readonly now: () => number
   /** Null: none was given, and what needs it says so. */
   readonly postgres: Postgres | null
+  /** Leases that are lost when the connections are closed. */
+  readonly held: HeldLeases
   /** Fires when the connections are closed: for what goes on by itself. */
   readonly closing: AbortSignal
 }

@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import { HoldfastError } from '../errors/index.js'
 import { flag, given, invalid, options as optionsOf, show } from '../input/index.js'
+import { HeldLeases } from '../lock/index.js'
 import {
   checkMigrated,
   migrate,
@@ -67,11 +68,13 @@ export class Primitives {
     let redis: RedisConnection | undefined
     let runner: RedisScriptRunner | undefined
     const closing = new AbortController()
-    // One of each primitive that goes on by itself, however many there are.
+    const held = new HeldLeases()
+    // One of each that goes on by itself, for as long as it does, however many there are.
     setMaxListeners(0, closing.signal)
     // Who brought a connection closes it.
     const close = async (): Promise<void> => {
       closing.abort(new HoldfastError('unavailable', 'Holdfast is being closed'))
+      held.close()
       runner?.close()
       await Promise.all([redis !== options.redis && redis?.close(), postgres !== options.postgres && postgres?.close()])
     }
@@ -90,6 +93,7 @@ export class Primitives {
         telemetry,
         now: now as () => number,
         postgres: postgres ?? null,
+        held,
         closing: closing.signal,
       }
       await redis.ready().catch((error) => telemetry.log?.('error', 'redis_away', { reason: String(error) }))

@@ -62,10 +62,7 @@ export class Leases {
         note(context, 'lease_lost', (store as Store).scope, { loss })
       },
     }
-    this.#taker = new Taker(context.telemetry, contexts.length > 1 ? 'quorum' : 'lease')
-    context.closing.addEventListener('abort', () => this.#taker.close(), {
-      once: true,
-    })
+    this.#taker = new Taker(context.telemetry, contexts.length > 1 ? 'quorum' : 'lease', context.held)
   }
 
   /** Not reentrant: who has it and asks again is as anybody else. */
