@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto'
 import { HoldfastError } from '../errors/index.js'
 import type { HeldLeases } from '../lock/index.js'
 import type { Postgres } from '../postgres/index.js'
@@ -17,6 +18,8 @@ export interface Context extends KeysOptions {
   readonly now: () => number
   /** Null: none was given, and what needs it says so. */
   readonly postgres: Postgres | null
+  /** The database's own, also where an application has brought another. Null where there is no database. */
+  readonly databaseSecret: KeyObject | null
   /** Leases that are lost when the connections are closed. */
   readonly held: HeldLeases
   /** Fires when the connections are closed: for what goes on by itself. */
@@ -40,6 +43,15 @@ export function note(
 
 /** Postgres, for what can't be had without it. */
 export function durable({ postgres }: Context, what: string): Postgres {
-  if (postgres) return postgres
+  return postgres ?? lacks(what)
+}
+
+/** The same, with the secret of the database: for what belongs to that, rather than to an application with a secret of its own. */
+export const ofDatabase = (context: Context, what: string): Context => ({
+  ...context,
+  secret: context.databaseSecret ?? lacks(what),
+})
+
+function lacks(what: string): never {
   throw new HoldfastError('invalid_argument', `postgres: expected a connection, since ${what} is kept there, got none`)
 }

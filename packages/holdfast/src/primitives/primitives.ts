@@ -1,3 +1,4 @@
+import type { KeyObject } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { HoldfastError } from '../errors/index.js'
 import { flag, given, invalid, options as optionsOf, show } from '../input/index.js'
@@ -83,16 +84,18 @@ export class Primitives {
       redis = connection
       runner = new RedisScriptRunner(redis)
       if (postgres) await (mayMigrate ? migrate(postgres) : checkMigrated(postgres))
+      const databaseSecret = postgres ? checkSecret((await readSettings(postgres)).secret) : null
       const context: Context = {
         owner,
         tenant,
-        secret: secret ?? checkSecret((await readSettings(postgres as Postgres)).secret),
+        secret: secret ?? (databaseSecret as KeyObject),
         runner,
         isCluster: redis.isCluster,
         scan: (pattern, portion) => connection.scan(pattern, portion),
         telemetry,
         now: now as () => number,
         postgres: postgres ?? null,
+        databaseSecret,
         held,
         closing: closing.signal,
       }

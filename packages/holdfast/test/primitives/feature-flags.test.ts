@@ -1,7 +1,7 @@
 import { FeatureFlags, Primitives } from 'holdfast/primitives'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { freshDatabase } from '../../../../test/servers.js'
+import { emptyDatabase, freshDatabase } from '../../../../test/servers.js'
 import { FlagCopy, idOf, revisionOf } from '../../src/primitives/flags/copy.js'
 import { type On, SECRET, TOPOLOGIES } from './support/topologies.js'
 
@@ -183,6 +183,29 @@ describe.each(TOPOLOGIES)('feature flags on %s', (_, open) => {
     const other = fresh().tenant
     expect(other).not.toBe(tenant)
     expect(await on.keys(other)).toEqual([])
+  })
+
+  it('keys: who shares a database shares the copy, whatever secret it has; another database with that secret has another', async () => {
+    const tenant = on.operation()
+    const connect = async (postgres: string, secret: string) => {
+      const primitives = await Primitives.connect({ redis: on.redis, postgres, secret })
+      opened.push(primitives)
+      return watching(primitives, tenant, { stalenessMs: 3_600_000 })
+    }
+    await (await connect(database, 'a secret of one application')).put('a', { on: true }, author)
+    const reader = await connect(database, 'a secret of another application')
+    await reader.ready()
+    expect(reader.isOn('a')).toBe(true)
+    expect(await on.keys(tenant)).toHaveLength(1)
+
+    const elsewhere = await connect(await emptyDatabase(), 'a secret of one application')
+    await elsewhere.ready()
+    expect(elsewhere.explain('a').because).toBe('unknown')
+    await elsewhere.put('b', { on: true }, author)
+    expect((await on.keys(tenant)).filter((key) => key.endsWith(':copy'))).toHaveLength(2)
+    const late = await connect(database, SECRET)
+    await late.ready()
+    expect([late.isOn('a'), late.explain('b').because]).toEqual([true, 'unknown'])
   })
 
   it('expired: a copy that is gone is written anew by whoever looks next', async () => {
