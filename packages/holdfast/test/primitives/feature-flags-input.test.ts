@@ -79,7 +79,7 @@ describe('flags that could not be', () => {
       limitBytes: 1_048_576,
     })
     // What is there can still be made less of.
-    expect((await flags.put('long', { on: true }, author)).type).toBe('changed')
+    expect((await flags.put('long', { on: true }, author)).result).toBe('changed')
     const client = new pg.Client(database)
     await client.connect()
     await client.query(`INSERT INTO holdfast.flags SELECT f.tenant, 'f' || n, f.version, f.definition, false, 0, 0
@@ -89,7 +89,7 @@ describe('flags that could not be', () => {
       code: 'invalid_argument',
       limit: 1_000,
     })
-    expect((await flags.put('f1', { on: false }, author)).type).toBe('changed')
+    expect((await flags.put('f1', { on: false }, author)).result).toBe('changed')
   })
 })
 

@@ -61,7 +61,7 @@ describe.each(TOPOLOGIES)('how far a process may be behind, on %s', (_, open) =>
       }),
     )
     const change = await mute.kill('a', author)
-    expect(change).toMatchObject({ type: 'changed', announced: false })
+    expect(change).toMatchObject({ result: 'changed', announced: false })
     const committedAt = performance.now()
     // The time that this process itself could not run is no fault of the flags.
     let lostMs = 0
@@ -147,14 +147,14 @@ describe('flags without their servers', () => {
     await flags.ready()
     await redis.stop()
     const elsewhere = new FeatureFlags(await connect(AWAY, database))
-    expect(await elsewhere.kill('a', author)).toMatchObject({ type: 'changed', announced: false })
+    expect(await elsewhere.kill('a', author)).toMatchObject({ result: 'changed', announced: false })
     await vi.waitFor(() => expect(flags.explain('a', 'u').because).toBe('killed'), { timeout: 20_000 })
     counts.clear()
     const startedAt = performance.now()
     await vi.waitFor(() => expect(counts.get('readFlags')).toBeGreaterThanOrEqual(3), { timeout: 20_000 })
     // Each 400 ms at most.
     expect(performance.now() - startedAt).toBeGreaterThanOrEqual(2 * 400 - 50)
-    expect(await flags.unkill('a', author)).toMatchObject({ type: 'changed', announced: false })
+    expect(await flags.unkill('a', author)).toMatchObject({ result: 'changed', announced: false })
     expect(flags.isOn('a', 'u')).toBe(true)
   })
 

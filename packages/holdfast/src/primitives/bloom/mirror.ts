@@ -17,8 +17,8 @@ export interface BloomMirrorOptions {
  * - `maybe`: ask who knows. `bits`: it may be there; `missing`: there is no filter; `stale`: the mirror could not look at Redis for too long.
  */
 export type BloomMirrorMembership =
-  | { readonly state: 'absent'; readonly asOf: Date }
-  | { readonly state: 'maybe'; readonly why: 'bits' | 'missing' | 'stale' }
+  | { readonly result: 'absent'; readonly asOf: Date }
+  | { readonly result: 'maybe'; readonly because: 'bits' | 'missing' | 'stale' }
 
 interface Copy {
   readonly generation: Generation
@@ -64,7 +64,7 @@ export class BloomMirror {
 
   mightHave(item: string): BloomMirrorMembership {
     const answer = this.#answer(this.#spotOf(item))
-    this.#answers[answer.state === 'absent' ? 'mirror_absent' : 'mirror_maybe'] += 1
+    this.#answers[answer.result === 'absent' ? 'mirror_absent' : 'mirror_maybe'] += 1
     return answer
   }
 
@@ -133,7 +133,7 @@ export class BloomMirror {
     if (this.#isClosed) return
     this.#copy = copy
     this.#lookedAt = lookedAt
-    this.#absent = Object.freeze({ state: 'absent', asOf })
+    this.#absent = Object.freeze({ result: 'absent', asOf })
     for (const spot of this.#addedMeanwhile) if (copy) mark(copy, spot)
     tell(context, 'bloom', 'refreshed')
     for (const result of ['mirror_absent', 'mirror_maybe'] as const) {
@@ -192,6 +192,6 @@ function mark({ generation, bits }: Copy, spot: Spot): void {
   }
 }
 
-function maybe(why: 'bits' | 'missing' | 'stale'): BloomMirrorMembership {
-  return Object.freeze({ state: 'maybe', why })
+function maybe(because: 'bits' | 'missing' | 'stale'): BloomMirrorMembership {
+  return Object.freeze({ result: 'maybe', because })
 }

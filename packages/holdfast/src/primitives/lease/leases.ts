@@ -22,14 +22,14 @@ export interface HeldLease {
 }
 
 export type Acquired =
-  | { readonly outcome: 'acquired'; readonly lease: HeldLease }
+  | { readonly result: 'acquired'; readonly lease: HeldLease }
   /** Somebody else has it: for so long at most, unless it is renewed. */
-  | { readonly outcome: 'busy'; readonly busyMs: number }
+  | { readonly result: 'busy'; readonly leftMs: number }
 
 export type Used<T> =
   /** The work was done. `ended` is what became of the lease: `unknown` means that Redis did not say, and that its time ends it. */
-  | { readonly outcome: 'done'; readonly value: T; readonly ended: 'released' | 'lost' | 'unknown' }
-  | { readonly outcome: 'busy'; readonly busyMs: number }
+  | { readonly result: 'done'; readonly value: T; readonly ended: 'released' | 'lost' | 'unknown' }
+  | { readonly result: 'busy'; readonly leftMs: number }
 
 type Store = ServerStore | QuorumStore
 
@@ -74,10 +74,10 @@ export class Leases {
     const taken = signal ? await unlessAborted(taking, signal) : await taking
     if (!(taken instanceof Lease)) {
       tell(this.#context, 'lease', 'busy')
-      return { outcome: 'busy', busyMs: taken.busyMs }
+      return { result: 'busy', leftMs: taken.busyMs }
     }
     tell(this.#context, 'lease', 'acquired')
-    return { outcome: 'acquired', lease: taken }
+    return { result: 'acquired', lease: taken }
   }
 
   /** Works under a lease, and gives it back. The result of the work is yours also when the lease was lost: only the work knows what it did. */
@@ -88,7 +88,7 @@ export class Leases {
   ): Promise<Used<T>> {
     if (typeof work !== 'function') throw invalid('work', 'a function', show(work))
     const acquired = await this.acquire(scope, options)
-    if (acquired.outcome === 'busy') return acquired
+    if (acquired.result === 'busy') return acquired
     const { lease } = acquired
     let value: T
     try {
@@ -97,7 +97,7 @@ export class Leases {
       await lease.release().catch(() => {})
       throw error
     }
-    return { outcome: 'done', value, ended: await lease.release().catch(() => 'unknown' as const) }
+    return { result: 'done', value, ended: await lease.release().catch(() => 'unknown' as const) }
   }
 
   #storeOf(scope: string | readonly string[]): Store {
