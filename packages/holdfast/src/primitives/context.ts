@@ -4,7 +4,7 @@ import type { HeldLeases } from '../lock/index.js'
 import type { Postgres } from '../postgres/index.js'
 import type { ScriptRunner } from '../redis/index.js'
 import type { Telemetry } from '../telemetry/index.js'
-import type { KeysOptions, Purpose, Scope } from './keys.js'
+import { connected, type KeysOptions, type Purpose, type Scope } from './keys.js'
 
 /** What every primitive is made of. Those of one `Primitives` share it, so a primitive of your own can be made of it too. */
 export interface Context extends KeysOptions {
@@ -42,8 +42,8 @@ export function note(
 }
 
 /** Postgres, for what can't be had without it. */
-export function durable({ postgres }: Context, what: string): Postgres {
-  return postgres ?? lacks(what)
+export function durable(context: Context, what: string): Postgres {
+  return connected(context).postgres ?? lacks(what)
 }
 
 /** The same, with the secret of the database: for what belongs to that, rather than to an application with a secret of its own. */

@@ -180,6 +180,16 @@ describe.each(TOPOLOGIES)('the mirror of a Bloom filter on %s', (_, open) => {
   })
 })
 
+it('does not look without a rest because the rest is longer than a timer can be set for', async () => {
+  await whileAway(async (primitives) => {
+    const filter = new BloomFilter(primitives, 'sold', OPTIONS)
+    expect(() => filter.mirror({ everyMs: 25 * 86_400_000 })).toThrow(
+      'everyMs: expected an integer from 10 to 86400000',
+    )
+    expect(() => filter.mirror({ everyMs: Number.NaN })).toThrow('everyMs: expected an integer')
+  })
+})
+
 it('redis away: a mirror that never saw its filter is sure of nothing', async () => {
   await whileAway(async (primitives) => {
     const mirror = new BloomFilter(primitives, 'sold', OPTIONS).mirror()

@@ -1,8 +1,8 @@
 import { getEventListeners } from 'node:events'
-import { FeatureFlags, Leases, Primitives, SingleFlight } from 'holdfast/primitives'
+import { BloomFilter, FeatureFlags, KeySampler, Leases, Primitives, SingleFlight } from 'holdfast/primitives'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { freshDatabase } from '../../../../test/servers.js'
-import { holding } from './support/runners.js'
+import { counting, holding } from './support/runners.js'
 import { type On, onSingle, SECRET } from './support/topologies.js'
 
 /** What primitives that go on by themselves leave behind, and what ends with the connections. */
@@ -51,5 +51,37 @@ describe('what goes on by itself', () => {
     letGo()
     await expect(getting).rejects.toMatchObject({ code: 'unavailable' })
     expect(loads).toBe(0)
+  })
+
+  it('looks and walks no more when the connections are closed, and says nothing of it', async () => {
+    const logged: string[] = []
+    const gauges = new Set<string>()
+    const primitives = await Primitives.connect({
+      redis: on.redis,
+      secret: SECRET,
+      telemetry: {
+        log: (_, event) => void logged.push(event),
+        gauge(metric, _, labels = {}) {
+          const id = [metric, ...Object.values(labels)].join()
+          gauges.add(id)
+          return () => void gauges.delete(id)
+        },
+      },
+    })
+    const { primitives: counted, counts } = counting(primitives)
+    const filter = new BloomFilter(counted, 'sold', { capacity: 10, falsePositives: 0.01 })
+    await filter.begin()
+    const mirror = filter.mirror({ everyMs: 10 })
+    const sampler = new KeySampler(counted, { everyMs: 10 })
+    sampler.start()
+    await expect.poll(() => counts.bloom_news ?? 0, { timeout: 20_000 }).toBeGreaterThan(2)
+    await expect.poll(() => sampler.last, { timeout: 20_000 }).not.toBeNull()
+    await primitives.close()
+    // Each has an eternity to try again.
+    await new Promise((resolve) => setTimeout(resolve, 300))
+    expect(logged).toEqual([])
+    expect([...gauges]).toEqual([])
+    mirror.close()
+    sampler.stop()
   })
 })

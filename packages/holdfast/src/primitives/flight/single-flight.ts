@@ -59,7 +59,7 @@ export class SingleFlight {
     this.#options = checkOptions(options)
     this.#context = context
     this.#space = new KeySpace(context, 'flight', operation)
-    this.#store = new FlightStore(context, this.#options.schemaVersion)
+    this.#store = new FlightStore(context, this.#options)
     this.#kept = new Kept(this.#options.keptMax)
     const { markerMs, loadMaxMs } = this.#options
     this.#terms = {
@@ -203,7 +203,7 @@ export class SingleFlight {
 
   #found(asked: Asked, loaded: Loaded, leftMs: number): Found {
     const { json, ttlMs, staleMs, loadMs } = loaded
-    const ageMs = ttlMs + staleMs - leftMs
+    const ageMs = Math.max(0, ttlMs + staleMs - leftMs)
     this.#kept.keep(asked.scope.hash, loaded, ageMs)
     const freshMs = leftMs - staleMs
     // The nearer the end and the longer a load takes, the likelier: callers of all processes choose different moments, and a slow value

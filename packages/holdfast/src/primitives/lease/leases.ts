@@ -2,6 +2,7 @@ import { HoldfastError } from '../../errors/index.js'
 import { invalid, options as optionsOf, show, signal as signalOf } from '../../input/index.js'
 import { type Busy, Lease, Taker, type Terms } from '../../lock/index.js'
 import { type Context, durable, note, tell } from '../context.js'
+import { connected } from '../keys.js'
 import type { Primitives } from '../primitives.js'
 import { type AcquireOptions, checkTerms, checkTokens, type LeasesOptions, TERMS, type TokenSource } from './options.js'
 import { QuorumStore, SERVERS_MAX, SERVERS_MIN } from './quorum.js'
@@ -110,8 +111,8 @@ export class Leases {
 }
 
 function contextsOf(given: Primitives | readonly Primitives[]): readonly Context[] {
-  if (!Array.isArray(given)) return [(given as Primitives).context]
-  const contexts = (given as readonly Primitives[]).map(({ context }) => context)
+  if (!Array.isArray(given)) return [connected((given as Primitives).context)]
+  const contexts = (given as readonly Primitives[]).map(({ context }) => connected(context))
   // Two of the same would vote twice. Even numbers bear no more losses than one less, and only cost.
   const isOdd = contexts.length % 2 === 1
   const runners = new Set(contexts.map(({ runner }) => runner))
