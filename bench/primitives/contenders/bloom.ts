@@ -31,7 +31,7 @@ async function mirror(url: string, items: number): Promise<Contender> {
   return inMemory(
     '`BloomMirror`',
     items,
-    (item) => mirror.mightHave(item).state === 'maybe',
+    (item) => mirror.mightHave(item).result === 'maybe',
     async () => {
       mirror.close()
       await primitives.close()
@@ -78,7 +78,7 @@ async function inRedis(url: string, items: number): Promise<Contender> {
     async call() {
       const item = tally.next()
       const isThere = tally.isThere
-      tally.answered((await filter.mightHave(item)).state === 'maybe', isThere)
+      tally.answered((await filter.mightHave(item)).result === 'maybe', isThere)
     },
     check: async () => tally.wrong(),
     close: () => primitives.close(),

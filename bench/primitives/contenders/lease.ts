@@ -30,7 +30,7 @@ async function ours(url: string, scopes: number): Promise<Contender> {
     perCall: 1,
     async call() {
       const answer = await leases.acquire(job())
-      if (answer.outcome !== 'acquired') return
+      if (answer.result !== 'acquired') return
       acquired += 1
       if ((await answer.lease.release()) === 'released') released += 1
     },

@@ -1,3 +1,4 @@
+export { HeldLeases } from './held-leases.js'
 export { Lease, safeUntil } from './lease.js'
 export { Locks } from './locks.js'
 export { nextOwner } from './owner.js'

@@ -1,4 +1,5 @@
 import { HoldfastError } from '../errors/index.js'
+import type { HeldLeases } from './held-leases.js'
 import type { HeldStore, HeldTerms, Loss } from './terms.js'
 
 /** Renewed so often within its time; a renewal that failed is tried again sooner than the next one is due. */
@@ -37,7 +38,7 @@ export class Lease {
   readonly #store: HeldStore
   readonly #owner: string
   readonly #terms: HeldTerms
-  readonly #leases: Set<Lease>
+  readonly #held: HeldLeases
   readonly #given: AbortSignal | undefined
   /** It is never renewed beyond this, by `performance.now()`. */
   readonly #endsAt: number
@@ -52,22 +53,22 @@ export class Lease {
   #ended: 'released' | 'lost' | undefined
   #releasing: Promise<'released' | 'lost'> | undefined
 
-  /** `given` is the caller's own: when it fires the work is told, and the lock stays until it has stopped. `leases` are those that are held. */
+  /** `given` is the caller's own: when it fires the work is told, and the lock stays until it has stopped. `held` are those that end with the connections. */
   constructor(
     { store, owner, token, until }: Taking,
     terms: HeldTerms,
-    leases: Set<Lease>,
+    held: HeldLeases,
     given: AbortSignal | undefined,
   ) {
     this.token = token
     this.#store = store
     this.#owner = owner
     this.#terms = terms
-    this.#leases = leases
+    this.#held = held
     this.#given = given
     this.#until = until
     this.#endsAt = performance.now() + terms.heldMaxMs
-    leases.add(this)
+    held.add(this)
     if (given) this.#follow(given)
     this.#wait(terms.ttlMs / RENEWALS)
   }
@@ -172,6 +173,6 @@ export class Lease {
     this.#ended = how
     clearTimeout(this.#timer)
     this.#given?.removeEventListener('abort', this.#onAbort)
-    this.#leases.delete(this)
+    this.#held.delete(this)
   }
 }

@@ -2,6 +2,7 @@ import { HoldfastError } from '../errors/index.js'
 import { type Script, ScriptError, type ScriptRunner } from '../redis/index.js'
 import { lockRelease, lockRenew, lockTake } from '../redis/scripts.generated.js'
 import type { Telemetry } from '../telemetry/index.js'
+import { HeldLeases } from './held-leases.js'
 import { Lease } from './lease.js'
 import { Taker } from './take.js'
 import type { LockStore, Retry, Terms } from './terms.js'
@@ -13,13 +14,14 @@ const RETRY: Retry = { times: 3, baseMs: 100, capMs: 400, maxWaitMs: Number.POSI
 export class Locks {
   readonly #runner: ScriptRunner
   readonly #telemetry: Telemetry
+  readonly #held = new HeldLeases()
   readonly #taker: Taker
   readonly #terms: Omit<Terms, 'ttlMs'>
 
   constructor(runner: ScriptRunner, nextToken: () => Promise<number>, telemetry: Telemetry) {
     this.#runner = runner
     this.#telemetry = telemetry
-    this.#taker = new Taker(telemetry, 'wallet')
+    this.#taker = new Taker(telemetry, 'wallet', this.#held)
     this.#terms = {
       name: 'The lock of the wallet',
       autoRenew: true,
@@ -40,7 +42,7 @@ export class Locks {
   }
 
   close(): void {
-    this.#taker.close()
+    this.#held.close()
   }
 
   #storeOf(key: string): LockStore {

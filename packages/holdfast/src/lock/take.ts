@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { HoldfastError } from '../errors/index.js'
 import { backoffMs } from '../redis/index.js'
 import type { Telemetry } from '../telemetry/index.js'
+import type { HeldLeases } from './held-leases.js'
 import { Lease, safeUntil } from './lease.js'
 import { nextOwner } from './owner.js'
 import type { Busy, LockStore, Retry, Terms } from './terms.js'
@@ -10,7 +11,7 @@ import type { Busy, LockStore, Retry, Terms } from './terms.js'
 export type LockKind = 'wallet' | 'lease' | 'quorum'
 
 /**
- * Takes locks, and knows those that are held.
+ * Takes locks.
  *
  *     take  ─▶  token (Postgres)  ─▶  renew: still ours  ─▶  work, renewed now and then  ─▶  release
  *
@@ -21,12 +22,12 @@ export type LockKind = 'wallet' | 'lease' | 'quorum'
 export class Taker {
   readonly #telemetry: Telemetry
   readonly #kind: LockKind
-  readonly #leases = new Set<Lease>()
-  #isClosed = false
+  readonly #held: HeldLeases
 
-  constructor(telemetry: Telemetry, kind: LockKind) {
+  constructor(telemetry: Telemetry, kind: LockKind, held: HeldLeases) {
     this.#telemetry = telemetry
     this.#kind = kind
+    this.#held = held
   }
 
   /** `stop` ends the trying, `given` what is done under the lock. */
@@ -38,11 +39,10 @@ export class Taker {
   ): Promise<Lease | Busy> {
     const telemetry = this.#telemetry
     telemetry.count?.('redis_lock_attempts_total', { of: this.#kind })
-    const owner = nextOwner()
     try {
-      let taken = await this.#try(store, owner, terms, stop, given)
+      let taken = await this.#try(store, terms, stop, given)
       if (!(taken instanceof Lease) && terms.retry) {
-        taken = await this.#persist(taken, terms.retry, stop, () => this.#try(store, owner, terms, stop, given))
+        taken = await this.#persist(taken, terms.retry, stop, () => this.#try(store, terms, stop, given))
       }
       if (taken instanceof Lease) telemetry.count?.('redis_lock_success_total', { of: this.#kind })
       else telemetry.count?.('redis_lock_failure_total', { of: this.#kind, reason: 'busy' })
@@ -52,12 +52,6 @@ export class Taker {
       telemetry.count?.('redis_lock_failure_total', { of: this.#kind, reason })
       throw error
     }
-  }
-
-  /** Without connections nothing can be renewed: work under a lock is told so. Others can have it when its time is over. */
-  close(): void {
-    this.#isClosed = true
-    for (const lease of this.#leases) lease.lose('closed')
   }
 
   async #persist(
@@ -77,16 +71,17 @@ export class Taker {
     return taken
   }
 
+  /** Each try has an owner of its own: what an earlier one has sent, and arrives late, must not give back what this one has. */
   async #try(
     store: LockStore,
-    owner: string,
     terms: Terms,
     stop: AbortSignal | undefined,
     given: AbortSignal | undefined,
   ): Promise<Lease | Busy> {
-    if (this.#isClosed) throw new HoldfastError('unavailable', 'Holdfast is being closed')
+    this.#throwIfClosed()
     throwIfStopped(stop)
     const { ttlMs, drawToken } = terms
+    const owner = nextOwner()
     let askedAt = performance.now()
     const taken = await store.take(owner, ttlMs)
     if ('busyMs' in taken) return taken
@@ -100,15 +95,23 @@ export class Taker {
         held = await store.renew(owner, ttlMs)
       }
       throwIfStopped(stop)
+      this.#throwIfClosed()
       const until = safeUntil(askedAt, ttlMs)
       // Lost before it was used, by a pause or because Redis forgot it: as good as busy.
-      if (!held || performance.now() >= until) return { busyMs: ttlMs }
-      return new Lease({ store, owner, token: token as number, until }, terms, this.#leases, given)
+      if (!held || performance.now() >= until) {
+        void store.release(owner).catch(() => {})
+        return { busyMs: ttlMs }
+      }
+      return new Lease({ store, owner, token: token as number, until }, terms, this.#held, given)
     } catch (error) {
       // Nobody should wait for what nobody uses. If this fails too, its time ends it.
       void store.release(owner).catch(() => {})
       throw error
     }
+  }
+
+  #throwIfClosed(): void {
+    if (this.#held.isClosed) throw new HoldfastError('unavailable', 'Holdfast is being closed')
   }
 }
 

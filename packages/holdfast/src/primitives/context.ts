@@ -1,8 +1,10 @@
+import type { KeyObject } from 'node:crypto'
 import { HoldfastError } from '../errors/index.js'
+import type { HeldLeases } from '../lock/index.js'
 import type { Postgres } from '../postgres/index.js'
 import type { ScriptRunner } from '../redis/index.js'
 import type { Telemetry } from '../telemetry/index.js'
-import type { KeysOptions, Purpose, Scope } from './keys.js'
+import { connected, type KeysOptions, type Purpose, type Scope } from './keys.js'
 
 /** What every primitive is made of. Those of one `Primitives` share it, so a primitive of your own can be made of it too. */
 export interface Context extends KeysOptions {
@@ -16,6 +18,10 @@ export interface Context extends KeysOptions {
   readonly now: () => number
   /** Null: none was given, and what needs it says so. */
   readonly postgres: Postgres | null
+  /** The database's own, also where an application has brought another. Null where there is no database. */
+  readonly databaseSecret: KeyObject | null
+  /** Leases that are lost when the connections are closed. */
+  readonly held: HeldLeases
   /** Fires when the connections are closed: for what goes on by itself. */
   readonly closing: AbortSignal
 }
@@ -36,7 +42,16 @@ export function note(
 }
 
 /** Postgres, for what can't be had without it. */
-export function durable({ postgres }: Context, what: string): Postgres {
-  if (postgres) return postgres
+export function durable(context: Context, what: string): Postgres {
+  return connected(context).postgres ?? lacks(what)
+}
+
+/** The same, with the secret of the database: for what belongs to that, rather than to an application with a secret of its own. */
+export const ofDatabase = (context: Context, what: string): Context => ({
+  ...context,
+  secret: context.databaseSecret ?? lacks(what),
+})
+
+function lacks(what: string): never {
   throw new HoldfastError('invalid_argument', `postgres: expected a connection, since ${what} is kept there, got none`)
 }

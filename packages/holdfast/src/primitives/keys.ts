@@ -105,6 +105,12 @@ export class Scope {
   }
 }
 
+/** Not the promise of a connection, where types are not checked. */
+export function connected<T extends KeysOptions>(context: T): T {
+  given('primitives', context, 'what Primitives.connect resolves to')
+  return context
+}
+
 /** The keys of one primitive for one operation. */
 export class KeySpace {
   /** What logs and the sampler call them: `hf:gateway:window:v1`. */
@@ -121,10 +127,8 @@ export class KeySpace {
     readonly operation: string,
     called = 'scope',
   ) {
-    // The promise of a connection, where types are not checked.
-    given('primitives', context, 'what Primitives.connect resolves to')
+    const { owner, tenant, secret } = connected(context)
     checkOperation(operation)
-    const { owner, tenant, secret } = context
     this.pattern = `hf:${owner}:${purpose}:${VERSION}`
     this.prefix = `${this.pattern}:${tenant}:${operation}:`
     this.tenant = tenant
@@ -194,6 +198,9 @@ export function checkSecret(value: unknown): KeyObject {
 
 const DAY_MS = 24 * 60 * 60 * 1_000
 const MS_MAX = 400 * DAY_MS
+
+/** For what is waited for by a timer: one of Node's that is set for longer than 24 days fires at once. */
+export const TIMER_MAX_MS = DAY_MS
 
 /** A length of time in ms: 1 ms to 400 days. */
 export const durationMs = (name: string, value: unknown, min = 1, max = MS_MAX): number =>

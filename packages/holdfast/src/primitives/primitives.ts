@@ -1,6 +1,8 @@
+import type { KeyObject } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { HoldfastError } from '../errors/index.js'
 import { flag, given, invalid, options as optionsOf, show } from '../input/index.js'
+import { HeldLeases } from '../lock/index.js'
 import {
   checkMigrated,
   migrate,
@@ -67,11 +69,13 @@ export class Primitives {
     let redis: RedisConnection | undefined
     let runner: RedisScriptRunner | undefined
     const closing = new AbortController()
-    // One of each primitive that goes on by itself, however many there are.
+    const held = new HeldLeases()
+    // One of each that goes on by itself, for as long as it does, however many there are.
     setMaxListeners(0, closing.signal)
     // Who brought a connection closes it.
     const close = async (): Promise<void> => {
       closing.abort(new HoldfastError('unavailable', 'Holdfast is being closed'))
+      held.close()
       runner?.close()
       await Promise.all([redis !== options.redis && redis?.close(), postgres !== options.postgres && postgres?.close()])
     }
@@ -80,16 +84,19 @@ export class Primitives {
       redis = connection
       runner = new RedisScriptRunner(redis)
       if (postgres) await (mayMigrate ? migrate(postgres) : checkMigrated(postgres))
+      const databaseSecret = postgres ? checkSecret((await readSettings(postgres)).secret) : null
       const context: Context = {
         owner,
         tenant,
-        secret: secret ?? checkSecret((await readSettings(postgres as Postgres)).secret),
+        secret: secret ?? (databaseSecret as KeyObject),
         runner,
         isCluster: redis.isCluster,
         scan: (pattern, portion) => connection.scan(pattern, portion),
         telemetry,
         now: now as () => number,
         postgres: postgres ?? null,
+        databaseSecret,
+        held,
         closing: closing.signal,
       }
       await redis.ready().catch((error) => telemetry.log?.('error', 'redis_away', { reason: String(error) }))

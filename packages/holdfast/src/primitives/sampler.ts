@@ -1,12 +1,12 @@
 import { integer, options as optionsOf } from '../input/index.js'
 import { keyTtl } from '../redis/scripts.generated.js'
 import type { Context } from './context.js'
-import { durationMs, keysOf, PURPOSES, type Purpose, readPurpose, word } from './keys.js'
+import { connected, durationMs, keysOf, PURPOSES, type Purpose, readPurpose, TIMER_MAX_MS, word } from './keys.js'
 import { inLanes } from './lanes.js'
 import type { Primitives } from './primitives.js'
 
 export interface KeySamplerOptions {
-  /** How long it rests between two steps. Default 10 s. */
+  /** How long it rests between two steps: up to a day. Default 10 s. */
   readonly everyMs?: number
   /** How many keys it looks at in a step, whoever's they are. Default 5,000: some 5 ms of the server's time in portions of 500. */
   readonly keysPerStep?: number
@@ -23,8 +23,6 @@ export interface KeySample {
 }
 
 const PORTION_MAX = 500
-/** A timer of Node's that is set for longer than 24 days fires at once. */
-const EVERY_MAX_MS = 24 * 60 * 60 * 1_000
 /** Keys of a call, for which all must lie in one slot on a Cluster. */
 const CALL_MAX = 64
 /** Calls at a time: on a Cluster there is one for each key, and they should not take the room of those that somebody waits for. */
@@ -49,8 +47,8 @@ export class KeySampler {
 
   constructor({ context }: Primitives, options: KeySamplerOptions = {}) {
     const { everyMs = 10_000, keysPerStep = 5_000, owner } = optionsOf('options', options)
-    this.#context = context
-    this.#everyMs = durationMs('everyMs', everyMs, 10, EVERY_MAX_MS)
+    this.#context = connected(context)
+    this.#everyMs = durationMs('everyMs', everyMs, 10, TIMER_MAX_MS)
     const keys = integer('keysPerStep', keysPerStep, 1, 1_000_000)
     this.#portion = Math.min(keys, PORTION_MAX)
     this.#portions = Math.ceil(keys / this.#portion)
@@ -104,11 +102,13 @@ export class KeySampler {
 
   #rest(): void {
     this.#timer = setTimeout(async () => {
+      const { closing, telemetry } = this.#context
       const timer = this.#timer
       // Redis is away, or a connection broke in the middle: the next step begins a new walk.
-      await this.step().catch((error) =>
-        this.#context.telemetry.log?.('warn', 'key_sample_failed', { reason: String(error) }),
-      )
+      await this.step().catch((error) => {
+        if (!closing.aborted) telemetry.log?.('warn', 'key_sample_failed', { reason: String(error) })
+      })
+      if (closing.aborted) this.stop()
       if (this.#timer === timer) this.#rest()
     }, this.#everyMs)
     this.#timer.unref()

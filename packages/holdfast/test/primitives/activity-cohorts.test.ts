@@ -31,13 +31,13 @@ describe.each(TOPOLOGIES)('cohorts on %s', (_, open) => {
       index,
       opened: new Activity(primitives, operation, { index }),
       bought: new Activity(primitives, `${operation}-bought`, { index }),
-      cohorts: new Cohorts(primitives, operation, { index, keepMs: 60_000 }),
+      cohorts: new Cohorts(primitives, operation, { index, ttlMs: 60_000 }),
     }
   }
   const own = (operation: string, primitives = on.primitives) => {
     const index = new OwnIndex(primitives, operation)
     const opened = new Activity(primitives, operation, { index })
-    return { index, opened, cohorts: new Cohorts(primitives, operation, { index, keepMs: 60_000 }) }
+    return { index, opened, cohorts: new Cohorts(primitives, operation, { index, ttlMs: 60_000 }) }
   }
   const at = (...positions: number[]) => positions.map((index) => ({ index }))
 
@@ -48,7 +48,7 @@ describe.each(TOPOLOGIES)('cohorts on %s', (_, open) => {
     await bought.markManyActive(['carl', 'emil'], { day: second })
     const days = [opened.on(first), opened.on(second)]
     const back = await cohorts.combine('back', 'and', days)
-    expect(back).toMatchObject({ outcome: 'made', count: 2 })
+    expect(back).toMatchObject({ result: 'made', count: 2 })
     expect(await cohorts.combine('any', 'or', [...days, bought.on(second)])).toMatchObject({ count: 5 })
     expect(await cohorts.combine('one', 'xor', days)).toMatchObject({ count: 2 })
     expect(await cohorts.combine('gone', 'andnot', days)).toMatchObject({ count: 1 })
@@ -86,12 +86,12 @@ describe.each(TOPOLOGIES)('cohorts on %s', (_, open) => {
     expect(await cohorts.combine('none', 'and', [opened.on(first), opened.on(second)])).toMatchObject({ count: 0 })
     await opened.markActive('anna', { day: first })
     const none = await cohorts.combine('none', 'and', [opened.on(second), opened.on(third)])
-    expect(none).toMatchObject({ outcome: 'made', count: 0 })
+    expect(none).toMatchObject({ result: 'made', count: 0 })
     expect(await cohorts.named('none').count()).toBe(0)
     expect(await cohorts.named('other').count()).toBeNull()
     on.counted('activity')
     expect(await cohorts.combine('x', 'or', [opened.on(first), cohorts.named('other')])).toEqual({
-      outcome: 'missing',
+      result: 'missing',
       at: 1,
     })
     expect(on.counted('activity')).toEqual({ missing: 1 })
@@ -119,7 +119,7 @@ describe.each(TOPOLOGIES)('cohorts on %s', (_, open) => {
       expect(await on.redis.pttl(key)).toBeGreaterThan(30_000)
       expect(await on.redis.pttl(key)).toBeLessThanOrEqual(60_000)
     }
-    const brief = new Cohorts(on.primitives, operation, { index: opened.index, keepMs: 1 })
+    const brief = new Cohorts(on.primitives, operation, { index: opened.index, ttlMs: 1 })
     await brief.combine('large', 'and', three)
     await expect.poll(() => brief.named('large').count()).toBeNull()
   })
@@ -133,7 +133,7 @@ describe.each(TOPOLOGIES)('cohorts on %s', (_, open) => {
     const three = [opened.on(first), opened.on(second), opened.on(third)]
     const seen: Progress[] = []
     const both = await cohorts.combine('any', 'or', three, { onProgress: (progress) => seen.push(progress) })
-    expect(both).toMatchObject({ outcome: 'made', count: 5 })
+    expect(both).toMatchObject({ result: 'made', count: 5 })
     expect(seen.length).toBeGreaterThan(10)
     expect(seen.at(-1)).toEqual({ doneBytes: FAR / 8 + 1, totalBytes: FAR / 8 + 1 })
     expect(await cohorts.named('any').count()).toBe(5)
@@ -167,7 +167,7 @@ describe.each(TOPOLOGIES)('cohorts on %s', (_, open) => {
     const three = [opened.on(first), opened.on(second), opened.on(third)]
     const seen: number[] = []
     const onProgress = ({ doneBytes }: Progress) => seen.push(doneBytes)
-    expect(await cohorts.combine('any', 'or', three, { onProgress })).toMatchObject({ outcome: 'made', count: 2 })
+    expect(await cohorts.combine('any', 'or', three, { onProgress })).toMatchObject({ result: 'made', count: 2 })
     expect(seen.slice(3, 6)).toEqual(seen.slice(0, 3))
     expect(await cohorts.named('any').count()).toBe(2)
   })
@@ -177,7 +177,7 @@ describe.each(TOPOLOGIES)('cohorts on %s', (_, open) => {
     const { opened, cohorts } = own(on.operation(), older)
     for (const day of [first, second, third]) await opened.markManyActive(at(7, FAR), { day })
     const three = [opened.on(first), opened.on(second), opened.on(third)]
-    expect(await cohorts.combine('any', 'or', three)).toMatchObject({ outcome: 'made', count: 2 })
+    expect(await cohorts.combine('any', 'or', three)).toMatchObject({ result: 'made', count: 2 })
     expect(await cohorts.named('any').count()).toBe(2)
   })
 
@@ -192,7 +192,7 @@ describe.each(TOPOLOGIES)('cohorts on %s', (_, open) => {
       for (const day of [first, second, third]) await opened.markManyActive(['anna', 'carl'], { day })
       if (name === 'activity_combine') {
         const three = [opened.on(first), opened.on(second), opened.on(third)]
-        expect(await cohorts.combine('any', 'or', three)).toMatchObject({ outcome: 'made', count: 0 })
+        expect(await cohorts.combine('any', 'or', three)).toMatchObject({ result: 'made', count: 0 })
       } else {
         const table = await opened.retention({ from: first, days: 3 })
         expect(table.map(({ size }) => size)).toEqual([0, 0, 0])
@@ -224,7 +224,7 @@ describe.each(TOPOLOGIES)('cohorts on %s', (_, open) => {
     for (const day of [first, second, third]) await opened.markManyActive(at(7, FAR), { day })
     const three = [opened.on(first), opened.on(second), opened.on(third)]
     const made = await Promise.all(Array.from({ length: 5 }, () => cohorts.combine('all', 'and', three)))
-    expect(made.map((one) => one.outcome === 'made' && one.count)).toEqual([2, 2, 2, 2, 2])
+    expect(made.map((one) => one.result === 'made' && one.count)).toEqual([2, 2, 2, 2, 2])
     const primitives = losingReplies(on.primitives)
     const twice = new OwnIndex(primitives, index.scope.space.operation)
     const again = new Activity(primitives, on.operation(), { index: twice })
@@ -232,7 +232,7 @@ describe.each(TOPOLOGIES)('cohorts on %s', (_, open) => {
     await again.markManyActive(at(8, 9), { day: second })
     const stuttering = new Cohorts(primitives, on.operation(), { index: twice })
     const some = await stuttering.combine('some', 'and', [again.on(first), again.on(second)])
-    expect(some).toMatchObject({ outcome: 'made', count: 1 })
+    expect(some).toMatchObject({ result: 'made', count: 1 })
   })
 
   it('model: does what sets do, at once and in portions', async () => {
@@ -258,7 +258,7 @@ describe.each(TOPOLOGIES)('cohorts on %s', (_, open) => {
         const size = how === 'not' ? population - marked : expected.size
         const bitmaps = days.map((day) => opened.on(day))
         const made = await cohorts.combine('made', how, bitmaps, { population })
-        expect(made).toMatchObject({ outcome: 'made', count: size })
+        expect(made).toMatchObject({ result: 'made', count: size })
         expect(await cohorts.named('made').count()).toBe(size)
         for (const one of new Set(given.flat())) {
           expect(await cohorts.named('made').has({ index: one })).toBe(expected.has(one))

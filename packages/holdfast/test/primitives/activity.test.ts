@@ -41,12 +41,12 @@ describe.each(TOPOLOGIES)('activity on %s', (_, open) => {
 
   it('existing key, duplicate: is marked once a day, each day by itself', async () => {
     const opened = new Activity(on.primitives, on.operation())
-    expect(await opened.markActive('anna', { day })).toEqual({ outcome: 'marked', day })
+    expect(await opened.markActive('anna', { day })).toEqual({ result: 'marked', day })
     expect(await opened.markActive('anna', { day: new Date('2026-07-02T23:59:59.999Z') })).toEqual({
-      outcome: 'already',
+      result: 'already',
       day,
     })
-    expect(await opened.markActive('anna', { day: '2026-07-03' })).toMatchObject({ outcome: 'marked' })
+    expect(await opened.markActive('anna', { day: '2026-07-03' })).toMatchObject({ result: 'marked' })
     expect(await opened.markManyActive(['anna', 'bert', 'bert', 'carl'], { day })).toEqual({
       marked: 2,
       already: 2,
@@ -99,7 +99,7 @@ describe.each(TOPOLOGIES)('activity on %s', (_, open) => {
 
   it('expired: positions outlive the day', async () => {
     const operation = on.operation()
-    const opened = new Activity(on.primitives, operation, { keepMs: 1 })
+    const opened = new Activity(on.primitives, operation, { ttlMs: 1 })
     const lasting = new Activity(on.primitives, operation, { index: opened.index })
     await lasting.markManyActive(['anna', 'bert'], { day: '2026-07-03' })
     await opened.markActive('bert', { day })
@@ -118,7 +118,7 @@ describe.each(TOPOLOGIES)('activity on %s', (_, open) => {
     on.counted('activity-index')
     await on.redis.del(await keyOf(operation, 'activity-index'))
     // Carl gets the position that Anna had.
-    expect(await opened.markActive('carl', { day: '2026-07-03' })).toMatchObject({ outcome: 'marked' })
+    expect(await opened.markActive('carl', { day: '2026-07-03' })).toMatchObject({ result: 'marked' })
     expect(await (opened.index as MappedIndex).find('carl')).toBe(0)
     for (const one of [opened, other]) {
       expect(await one.wasActive('carl', { day })).toBe(false)
@@ -196,14 +196,14 @@ describe.each(TOPOLOGIES)('activity on %s', (_, open) => {
       firstClear: 0,
       bytes: 2,
       memoryBytes: expect.any(Number),
-      ttlMs: expect.any(Number),
+      leftMs: expect.any(Number),
     })
     await opened.markManyActive(
       Array.from({ length: 16 }, (_, index) => ({ index })),
       { day },
     )
     await on.redis.persist(await keyOf(operation, 'activity'))
-    expect(await opened.on(day).inspect()).toMatchObject({ firstSet: 0, firstClear: null, ttlMs: null })
+    expect(await opened.on(day).inspect()).toMatchObject({ firstSet: 0, firstClear: null, leftMs: null })
     await on.redis.set(await keyOf(operation, 'activity'), '')
     expect(await opened.on(day).inspect()).toMatchObject({ firstSet: null, firstClear: 0, bytes: 0 })
   })
@@ -212,7 +212,7 @@ describe.each(TOPOLOGIES)('activity on %s', (_, open) => {
     const operation = on.operation()
     const index = new OwnIndex(on.primitives, operation, { populationMax: 1_000 })
     const opened = new Activity(on.primitives, operation, { index })
-    expect(await opened.markActive({ index: 999 }, { day })).toMatchObject({ outcome: 'marked' })
+    expect(await opened.markActive({ index: 999 }, { day })).toMatchObject({ result: 'marked' })
     expect(await opened.wasActive({ index: 999 }, { day })).toBe(true)
     expect(await opened.wasActive({ index: 998 }, { day })).toBe(false)
     for (const index of [1_000, -1, 0.5, 2 ** 32, Number.NaN]) {
@@ -234,7 +234,7 @@ describe.each(TOPOLOGIES)('activity on %s', (_, open) => {
     on.counted('activity')
     await expect(opened.markActive('zoe', { day })).rejects.toMatchObject({ ...full, done: 0 })
     expect(on.counted('activity')).toEqual({ full: 1 })
-    expect(await opened.markActive('anna', { day })).toMatchObject({ outcome: 'already' })
+    expect(await opened.markActive('anna', { day })).toMatchObject({ result: 'already' })
     expect(await index.inspect()).toMatchObject({ size: 300 })
     expect(await opened.countActive({ day })).toBe(300)
     expect((await opened.on(day).inspect())?.firstClear).toBeNull()
@@ -250,7 +250,7 @@ describe.each(TOPOLOGIES)('activity on %s', (_, open) => {
       ...activities.flatMap((opened) => all.map((id) => opened.markActive(id, { day }))),
       ...activities.map((opened) => opened.markManyActive(all, { day: '2026-07-03' })),
     ])
-    expect(marks.filter((mark) => 'outcome' in mark && mark.outcome === 'marked')).toHaveLength(200)
+    expect(marks.filter((mark) => 'result' in mark && mark.result === 'marked')).toHaveLength(200)
     const [opened] = activities as [Activity]
     const index = opened.index as MappedIndex
     const positions = await Promise.all(all.map((id) => index.find(id)))
@@ -266,7 +266,7 @@ describe.each(TOPOLOGIES)('activity on %s', (_, open) => {
     const operation = on.operation()
     const opened = new Activity(losingReplies(on.primitives), operation)
     expect(await opened.markManyActive(['anna', 'bert'], { day })).toEqual({ marked: 0, already: 2, day })
-    expect(await opened.markActive('carl', { day })).toEqual({ outcome: 'already', day })
+    expect(await opened.markActive('carl', { day })).toEqual({ result: 'already', day })
     expect(await opened.countActive({ day })).toBe(3)
     expect(await (opened.index as MappedIndex).inspect()).toMatchObject({ size: 3 })
   })
@@ -302,8 +302,8 @@ describe.each(TOPOLOGIES)('activity on %s', (_, open) => {
             for (const id of some) set.add(id)
             model.set(date, set)
             if (what === 'mark') {
-              const outcome = fresh === 1 ? 'marked' : 'already'
-              expect(await opened.markActive(`${one}`, { day: date })).toEqual({ outcome, day: date })
+              const result = fresh === 1 ? 'marked' : 'already'
+              expect(await opened.markActive(`${one}`, { day: date })).toEqual({ result, day: date })
             } else {
               const done = await opened.markManyActive(some.map(String), { day: date })
               expect(done).toEqual({ marked: fresh, already: some.length - fresh, day: date })
@@ -369,7 +369,7 @@ describe('activity', () => {
   it('today is the day of the clock, in UTC', async () => {
     const on = await onSingle({ now: () => Date.parse('2026-12-31T23:59:59.999Z') })
     const opened = new Activity(on.primitives, 'opened')
-    expect(await opened.markActive('anna')).toEqual({ outcome: 'marked', day: '2026-12-31' })
+    expect(await opened.markActive('anna')).toEqual({ result: 'marked', day: '2026-12-31' })
     expect(await opened.wasActive('anna', { day: '2026-12-31' })).toBe(true)
     await on.close()
   })
@@ -389,7 +389,7 @@ describe('activity', () => {
       ({ primitives }) => new Activity(primitives, 'o').markManyActive(new Array(3)),
       'member: expected a string',
     ],
-    ['no time', ({ primitives }) => new Activity(primitives, 'o', { keepMs: 0 }), 'keepMs: expected an integer'],
+    ['no time', ({ primitives }) => new Activity(primitives, 'o', { ttlMs: 0 }), 'ttlMs: expected an integer'],
     ['no index', ({ primitives }) => new Activity(primitives, 'o', { index: {} as never }), 'index: expected a Mapped'],
     [
       'a population near 2^32',

@@ -1,9 +1,13 @@
 /** What all primitives stand on: connecting, calls that go together, keys, and what is told of them. */
 import { HoldfastError as OfWallets } from 'holdfast'
 import {
+  FeatureFlags,
   FixedWindow,
+  GaplessSequence,
   HoldfastError,
   Idempotency,
+  KeySampler,
+  Leases,
   OneTimeTokens,
   Primitives,
   type PrimitivesOptions,
@@ -66,6 +70,20 @@ describe('Primitives.connect', () => {
       expect(make).toThrow(/^postgres: expected a connection, since .* is kept there, got none$/)
     }
     await primitives.close()
+  })
+
+  it.each<[string, (primitives: never) => unknown]>([
+    ['a window', (primitives) => new FixedWindow(primitives, 'login')],
+    ['leases', (primitives) => new Leases(primitives, 'send')],
+    ['leases over several', (primitives) => new Leases([primitives, primitives, primitives], 'send')],
+    ['flags', (primitives) => new FeatureFlags(primitives)],
+    ['a strict sequence', (primitives) => new StrictSequence(primitives, 'invoice')],
+    ['a gapless sequence', (primitives) => new GaplessSequence(primitives, 'invoice')],
+    ['a sampler', (primitives) => new KeySampler(primitives)],
+  ])('has to be waited for: %s', (_, make) => {
+    const early = Promise.resolve() as never
+    const expected = 'primitives: expected what Primitives.connect resolves to, got nothing'
+    expect(() => make(early)).toThrow(expect.objectContaining({ code: 'invalid_argument', message: expected }))
   })
 
   it('comes with the errors that wallets throw', () => {

@@ -7,9 +7,9 @@ import { type On, TOPOLOGIES } from './support/topologies.js'
 const OPTIONS = { capacity: 100_000, falsePositives: 0.001 }
 /** It looks by itself so seldom that only the test makes it look. */
 const BY_HAND = { everyMs: 3_600_000 }
-const BITS = { state: 'maybe', why: 'bits' }
-const MISSING = { state: 'maybe', why: 'missing' }
-const STALE = { state: 'maybe', why: 'stale' }
+const BITS = { result: 'maybe', because: 'bits' }
+const MISSING = { result: 'maybe', because: 'missing' }
+const STALE = { result: 'maybe', because: 'stale' }
 
 describe.each(TOPOLOGIES)('the mirror of a Bloom filter on %s', (_, open) => {
   let on: On
@@ -35,10 +35,10 @@ describe.each(TOPOLOGIES)('the mirror of a Bloom filter on %s', (_, open) => {
     expect(mirror.mightHave('a')).toEqual(MISSING)
     await filter.begin()
     await mirror.refresh()
-    expect(mirror.mightHave('a')).toEqual({ state: 'absent', asOf: at })
+    expect(mirror.mightHave('a')).toEqual({ result: 'absent', asOf: at })
     expect(mirror.ageMs).toBeLessThan(60_000)
     await elsewhere.add('a')
-    expect(mirror.mightHave('a')).toEqual({ state: 'absent', asOf: at })
+    expect(mirror.mightHave('a')).toEqual({ result: 'absent', asOf: at })
     await mirror.refresh()
     expect(mirror.mightHave('a')).toEqual(BITS)
     mirror.close()
@@ -52,7 +52,7 @@ describe.each(TOPOLOGIES)('the mirror of a Bloom filter on %s', (_, open) => {
     await filter.begin()
     on.counted('bloom')
     const mirror = filter.mirror({ everyMs: 10, maxAgeMs: 600_000 })
-    await expect.poll(() => mirror.mightHave('a').state).toBe('absent')
+    await expect.poll(() => mirror.mightHave('a').result).toBe('absent')
     await elsewhere.add('a')
     await expect.poll(() => mirror.mightHave('a')).toEqual(BITS)
     await mirror.refresh()
@@ -74,7 +74,7 @@ describe.each(TOPOLOGIES)('the mirror of a Bloom filter on %s', (_, open) => {
     await filter.add('meanwhile')
     expect(mirror.mightHave('meanwhile')).toEqual(STALE)
     letGo()
-    await expect.poll(() => mirror.mightHave('never').state).toBe('absent')
+    await expect.poll(() => mirror.mightHave('never').result).toBe('absent')
     expect(mirror.mightHave('meanwhile')).toEqual(BITS)
     await filter.add('later')
     expect(mirror.mightHave('later')).toEqual(BITS)
@@ -102,7 +102,7 @@ describe.each(TOPOLOGIES)('the mirror of a Bloom filter on %s', (_, open) => {
     expect(mirror.mightHave('a')).toEqual(BITS)
     await elsewhere.rebuild(() => ['b'])
     expect(await reads()).toBe(1)
-    expect([mirror.mightHave('a').state, mirror.mightHave('b').state]).toEqual(['absent', 'maybe'])
+    expect([mirror.mightHave('a').result, mirror.mightHave('b').result]).toEqual(['absent', 'maybe'])
     mirror.close()
   })
 
@@ -138,11 +138,11 @@ describe.each(TOPOLOGIES)('the mirror of a Bloom filter on %s', (_, open) => {
       truth.add(`item-${n}`)
       await filter.add(`item-${n}`)
       await mirror.refresh()
-      expect([...truth].filter((item) => mirror.mightHave(item).state === 'absent')).toEqual([])
+      expect([...truth].filter((item) => mirror.mightHave(item).result === 'absent')).toEqual([])
     }
     isOver = true
     await background
-    expect(mirror.mightHave('never').state).toBe('absent')
+    expect(mirror.mightHave('never').result).toBe('absent')
     mirror.close()
   })
 
@@ -152,13 +152,13 @@ describe.each(TOPOLOGIES)('the mirror of a Bloom filter on %s', (_, open) => {
     await filter.begin()
     const mirror = filter.mirror(BY_HAND)
     await mirror.refresh()
-    expect(mirror.mightHave('a').state).toBe('absent')
+    expect(mirror.mightHave('a').result).toBe('absent')
     await on.redis.unlink((await on.keys(operation)).find((key) => !key.endsWith('}')) as string)
     await mirror.refresh()
     expect(mirror.mightHave('a')).toEqual(BITS)
     await filter.rebuild(() => [])
     await mirror.refresh()
-    expect(mirror.mightHave('a').state).toBe('absent')
+    expect(mirror.mightHave('a').result).toBe('absent')
     mirror.close()
   })
 
@@ -168,15 +168,25 @@ describe.each(TOPOLOGIES)('the mirror of a Bloom filter on %s', (_, open) => {
     await filter.begin()
     on.counted('bloom')
     const mirror = filter.mirror({ everyMs: 50, maxAgeMs: 1_000 })
-    await expect.poll(() => mirror.mightHave('a').state).toBe('absent')
+    await expect.poll(() => mirror.mightHave('a').result).toBe('absent')
     line.isCut = true
     await expect(mirror.refresh()).rejects.toMatchObject({ code: 'unavailable' })
     await expect.poll(() => mirror.mightHave('a'), { timeout: 10_000 }).toEqual(STALE)
     await expect.poll(() => on.logged.some(({ event }) => event === 'bloom_refresh_failed')).toBe(true)
     expect(on.counted('bloom').refresh_failed).toBeGreaterThan(0)
     line.isCut = false
-    await expect.poll(() => mirror.mightHave('a').state).toBe('absent')
+    await expect.poll(() => mirror.mightHave('a').result).toBe('absent')
     mirror.close()
+  })
+})
+
+it('does not look without a rest because the rest is longer than a timer can be set for', async () => {
+  await whileAway(async (primitives) => {
+    const filter = new BloomFilter(primitives, 'sold', OPTIONS)
+    expect(() => filter.mirror({ everyMs: 25 * 86_400_000 })).toThrow(
+      'everyMs: expected an integer from 10 to 86400000',
+    )
+    expect(() => filter.mirror({ everyMs: Number.NaN })).toThrow('everyMs: expected an integer')
   })
 })
 

@@ -2,8 +2,8 @@ import { BloomFilter, type BloomRebuilt, Primitives } from 'holdfast/primitives'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type On, SECRET, TOPOLOGIES } from './support/topologies.js'
 
-const BITS = { state: 'maybe', why: 'bits' }
-const ABSENT = { state: 'absent' }
+const BITS = { result: 'maybe', because: 'bits' }
+const ABSENT = { result: 'absent' }
 const OPTIONS = { capacity: 5_000, falsePositives: 1e-6 }
 
 describe.each(TOPOLOGIES)('rebuilding a Bloom filter on %s', (_, open) => {
@@ -34,7 +34,7 @@ describe.each(TOPOLOGIES)('rebuilding a Bloom filter on %s', (_, open) => {
     const filter = new BloomFilter(on.primitives, on.operation(), OPTIONS)
     await filter.begin()
     await filter.addMany(['a', 'b'])
-    expect(await filter.rebuild(() => ['b', 'c'])).toEqual({ state: 'swapped', items: 2 })
+    expect(await filter.rebuild(() => ['b', 'c'])).toEqual({ result: 'swapped', items: 2 })
     expect(await filter.mightHaveMany(['a', 'b', 'c'])).toEqual([ABSENT, BITS, BITS])
   })
 
@@ -47,10 +47,10 @@ describe.each(TOPOLOGIES)('rebuilding a Bloom filter on %s', (_, open) => {
     const { items, isAsked, end } = source()
     const rebuilt = filter.rebuild(() => items)
     await isAsked
-    expect(await elsewhere.add('meanwhile')).toEqual({ state: 'new' })
+    expect(await elsewhere.add('meanwhile')).toEqual({ result: 'new' })
     expect(await filter.mightHaveMany(['known before', 'meanwhile', 'never'])).toEqual([BITS, BITS, ABSENT])
     end()
-    expect(await rebuilt).toEqual({ state: 'swapped', items: 0 })
+    expect(await rebuilt).toEqual({ result: 'swapped', items: 0 })
     expect(await elsewhere.mightHaveMany(['known before', 'meanwhile', 'never'])).toEqual([ABSENT, BITS, ABSENT])
   })
 
@@ -59,11 +59,11 @@ describe.each(TOPOLOGIES)('rebuilding a Bloom filter on %s', (_, open) => {
     const { items, isAsked, end } = source()
     const rebuilt = filter.rebuild(() => items)
     await isAsked
-    expect(await filter.add('first')).toEqual({ state: 'missing' })
+    expect(await filter.add('first')).toEqual({ result: 'missing' })
     expect(await filter.begin()).toBe('begun')
-    expect(await filter.add('second')).toEqual({ state: 'new' })
+    expect(await filter.add('second')).toEqual({ result: 'new' })
     end()
-    expect(await rebuilt).toEqual({ state: 'swapped', items: 0 })
+    expect(await rebuilt).toEqual({ result: 'swapped', items: 0 })
     expect(await filter.mightHaveMany(['first', 'second', 'third'])).toEqual([BITS, BITS, ABSENT])
   })
 
@@ -75,11 +75,11 @@ describe.each(TOPOLOGIES)('rebuilding a Bloom filter on %s', (_, open) => {
     const rebuilt = filters.map((filter, at) => filter.rebuild(() => (sources[at] as ReturnType<typeof source>).items))
     const first = await Promise.any(sources.map(({ isAsked }, at) => isAsked.then(() => at)))
     const others = await Promise.all(rebuilt.filter((_, at) => at !== first))
-    expect(others).toEqual(others.map(() => ({ state: 'busy' })))
+    expect(others).toEqual(others.map(() => ({ result: 'busy' })))
     sources[first]?.end()
-    expect(await rebuilt[first]).toEqual({ state: 'swapped', items: 0 })
+    expect(await rebuilt[first]).toEqual({ result: 'swapped', items: 0 })
     expect(on.counted('bloom')).toEqual({ busy: 4, swapped: 1 })
-    expect(await filters[0]?.rebuild(() => ['a'])).toEqual({ state: 'swapped', items: 1 })
+    expect(await filters[0]?.rebuild(() => ['a'])).toEqual({ result: 'swapped', items: 1 })
   })
 
   it('wrong state: who dies while building leaves the old one in use and garbage with an end', async () => {
@@ -98,15 +98,15 @@ describe.each(TOPOLOGIES)('rebuilding a Bloom filter on %s', (_, open) => {
       expect(await on.redis.pttl(key)).toBeLessThanOrEqual(60_000)
     }
     expect(await filter.mightHaveMany(['a', 'b'])).toEqual([BITS, ABSENT])
-    expect(await filter.rebuild(() => ['a'])).toEqual({ state: 'busy' })
+    expect(await filter.rebuild(() => ['a'])).toEqual({ result: 'busy' })
     // Its end comes.
     for (const key of garbage) await on.redis.unlink(key)
-    expect(await filter.add('b')).toEqual({ state: 'new' })
+    expect(await filter.add('b')).toEqual({ result: 'new' })
     expect(await filter.mightHaveMany(['a', 'b'])).toEqual([BITS, BITS])
-    expect(await filter.rebuild(() => ['a', 'b'])).toEqual({ state: 'swapped', items: 2 })
+    expect(await filter.rebuild(() => ['a', 'b'])).toEqual({ result: 'swapped', items: 2 })
     // It was not dead, but slow: it finds that its place is taken, and changes nothing.
     end()
-    expect(await dead).toEqual({ state: 'lost' })
+    expect(await dead).toEqual({ result: 'lost' })
     expect(await filter.mightHaveMany(['a', 'b', 'c'])).toEqual([BITS, BITS, ABSENT])
   })
 
@@ -127,7 +127,7 @@ describe.each(TOPOLOGIES)('rebuilding a Bloom filter on %s', (_, open) => {
     await expect(filter.rebuild(() => ['b', ''])).rejects.toMatchObject({ code: 'invalid_argument' })
     expect(await on.keys(operation)).toEqual(before)
     expect(await filter.mightHaveMany(['a', 'b'])).toEqual([BITS, ABSENT])
-    expect(await filter.rebuild(() => ['b'])).toEqual({ state: 'swapped', items: 1 })
+    expect(await filter.rebuild(() => ['b'])).toEqual({ result: 'swapped', items: 1 })
   })
 
   it('serves processes with other settings, also when it gets another size', async () => {
@@ -138,7 +138,7 @@ describe.each(TOPOLOGIES)('rebuilding a Bloom filter on %s', (_, open) => {
     await large.add('a')
     expect(await small.mightHave('a')).toEqual(BITS)
     expect(await large.fill()).toMatchObject({ capacity: 100 })
-    expect(await large.rebuild(() => ['a'])).toEqual({ state: 'swapped', items: 1 })
+    expect(await large.rebuild(() => ['a'])).toEqual({ result: 'swapped', items: 1 })
     expect(await small.fill()).toMatchObject({ capacity: 100_000, hashes: 10, items: 1 })
     await small.add('b')
     expect(await large.mightHaveMany(['a', 'b', 'c'])).toEqual([BITS, BITS, ABSENT])
@@ -176,9 +176,9 @@ describe.each(TOPOLOGIES)('rebuilding a Bloom filter on %s', (_, open) => {
         yield item
       }
     }
-    const rebuilt: BloomRebuilt['state'][] = []
+    const rebuilt: BloomRebuilt['result'][] = []
     const rebuild = async (who: number) => {
-      while (!isOver) rebuilt.push((await at(who).rebuild(read)).state)
+      while (!isOver) rebuilt.push((await at(who).rebuild(read)).result)
     }
     const background = Promise.all([check(0), check(1), rebuild(0), rebuild(1)])
     background.catch(() => {})

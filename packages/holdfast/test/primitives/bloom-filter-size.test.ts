@@ -30,12 +30,12 @@ describe('the size of a Bloom filter', () => {
       await withSingle(async ({ primitives }) => {
         const filter = new BloomFilter(primitives, 'sold', { capacity, falsePositives })
         const items = words(capacity)
-        expect(await filter.rebuild(() => items)).toEqual({ state: 'swapped', items: capacity })
+        expect(await filter.rebuild(() => items)).toEqual({ result: 'swapped', items: capacity })
         const mirror = filter.mirror()
         await mirror.refresh()
-        expect(items.filter((item) => mirror.mightHave(item).state !== 'maybe')).toEqual([])
+        expect(items.filter((item) => mirror.mightHave(item).result !== 'maybe')).toEqual([])
         const others = words(30_000, 'other')
-        const wrong = others.filter((item) => mirror.mightHave(item).state !== 'absent').length / others.length
+        const wrong = others.filter((item) => mirror.mightHave(item).result !== 'absent').length / others.length
         // Some 30 of them, or a filter with so few items, are what they are by chance.
         const slack = capacity === 60_000 ? 1.4 : 3
         expect(wrong).toBeGreaterThan(falsePositives / slack)

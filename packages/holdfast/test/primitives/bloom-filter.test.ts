@@ -5,10 +5,10 @@ import { whileAway } from './support/away.js'
 import { stuttering } from './support/runners.js'
 import { type On, SECRET, TOPOLOGIES } from './support/topologies.js'
 
-const MISSING = { state: 'maybe', why: 'missing' }
-const BITS = { state: 'maybe', why: 'bits' }
-const ABSENT = { state: 'absent' }
-const states = (added: readonly BloomAdded[]): string[] => added.map(({ state }) => state)
+const MISSING = { result: 'maybe', because: 'missing' }
+const BITS = { result: 'maybe', because: 'bits' }
+const ABSENT = { result: 'absent' }
+const states = (added: readonly BloomAdded[]): string[] => added.map(({ result }) => result)
 const words = (count: number, name = 'item'): string[] => Array.from({ length: count }, (_, n) => `${name}-${n}`)
 
 describe.each(TOPOLOGIES)('Bloom filter on %s', (_, open) => {
@@ -23,7 +23,7 @@ describe.each(TOPOLOGIES)('Bloom filter on %s', (_, open) => {
     const filter = new BloomFilter(on.primitives, operation, { capacity: 100 })
     on.counted('bloom')
     expect(await filter.mightHave('a')).toEqual(MISSING)
-    expect(await filter.add('a')).toEqual({ state: 'missing' })
+    expect(await filter.add('a')).toEqual({ result: 'missing' })
     expect(await filter.mightHave('a')).toEqual(MISSING)
     expect(await filter.fill()).toBeNull()
     expect(await filter.drop()).toBe(false)
@@ -36,8 +36,8 @@ describe.each(TOPOLOGIES)('Bloom filter on %s', (_, open) => {
     on.counted('bloom')
     expect(await filter.begin()).toBe('begun')
     expect(await filter.mightHave('a')).toEqual(ABSENT)
-    expect(await filter.add('a')).toEqual({ state: 'new' })
-    expect(await filter.add('a')).toEqual({ state: 'maybe' })
+    expect(await filter.add('a')).toEqual({ result: 'new' })
+    expect(await filter.add('a')).toEqual({ result: 'maybe' })
     expect(await filter.mightHave('a')).toEqual(BITS)
     expect(states(await filter.addMany(['a', 'b', 'c', 'b']))).toEqual(['maybe', 'new', 'new', 'maybe'])
     expect(await filter.mightHaveMany(['c', 'd', 'a'])).toEqual([BITS, ABSENT, BITS])
@@ -94,7 +94,7 @@ describe.each(TOPOLOGIES)('Bloom filter on %s', (_, open) => {
       const filter = new BloomFilter(on.primitives, operation, { capacity: 100, ...options })
       await filter.begin()
       await filter.add('a')
-      expect((await filter.rebuild(() => ['a'])).state).toBe('swapped')
+      expect((await filter.rebuild(() => ['a'])).result).toBe('swapped')
       await filter.add('b')
     }
     const ends = async (operation: string) => {
@@ -124,9 +124,9 @@ describe.each(TOPOLOGIES)('Bloom filter on %s', (_, open) => {
     await filter.add('a')
     await expect.poll(() => on.keys(operation)).toEqual([])
     expect(await filter.mightHave('a')).toEqual(MISSING)
-    expect(await filter.add('a')).toEqual({ state: 'missing' })
+    expect(await filter.add('a')).toEqual({ result: 'missing' })
     expect(await filter.begin()).toBe('expired')
-    expect(await filter.rebuild(() => ['a'])).toEqual({ state: 'expired' })
+    expect(await filter.rebuild(() => ['a'])).toEqual({ result: 'expired' })
     expect(await filter.mightHave('a')).toEqual(MISSING)
   })
 
@@ -169,10 +169,10 @@ describe.each(TOPOLOGIES)('Bloom filter on %s', (_, open) => {
     const chunk = (await on.keys(operation)).find((key) => !key.endsWith('}')) as string
     await on.redis.del(chunk)
     expect(await filter.mightHave('a')).toEqual(MISSING)
-    expect(await filter.add('b')).toEqual({ state: 'missing' })
+    expect(await filter.add('b')).toEqual({ result: 'missing' })
     expect(await filter.fill()).toBeNull()
     expect(await on.redis.exists(chunk)).toBe(0)
-    expect(await filter.rebuild(() => ['a', 'b'])).toEqual({ state: 'swapped', items: 2 })
+    expect(await filter.rebuild(() => ['a', 'b'])).toEqual({ result: 'swapped', items: 2 })
     expect(await filter.mightHaveMany(['a', 'b', 'c'])).toEqual([BITS, BITS, ABSENT])
   })
 
@@ -180,8 +180,8 @@ describe.each(TOPOLOGIES)('Bloom filter on %s', (_, open) => {
     const filter = new BloomFilter(stuttering(on.primitives), on.operation(), { capacity: 100 })
     expect(await filter.begin()).toBe('begun')
     // That it was new is not known for sure any more, and so not said; nor that there was something to drop.
-    expect(await filter.add('a')).toEqual({ state: 'maybe' })
-    expect(await filter.rebuild(() => words(10))).toEqual({ state: 'swapped', items: 10 })
+    expect(await filter.add('a')).toEqual({ result: 'maybe' })
+    expect(await filter.rebuild(() => words(10))).toEqual({ result: 'swapped', items: 10 })
     expect(await filter.mightHaveMany(['a', 'item-9'])).toEqual([ABSENT, BITS])
     expect((await filter.fill())?.items).toBeLessThan(15)
     expect(await filter.drop()).toBe(false)
@@ -203,7 +203,7 @@ describe.each(TOPOLOGIES)('Bloom filter on %s', (_, open) => {
     const items = words(200)
     const added = await Promise.all([...filters, ...filters].map((filter) => filter.addMany(items)))
     for (const at of items.keys()) {
-      expect(added.map((all) => all[at]?.state).sort()).toEqual(['maybe', 'maybe', 'maybe', 'new'])
+      expect(added.map((all) => all[at]?.result).sort()).toEqual(['maybe', 'maybe', 'maybe', 'new'])
     }
     for (const filter of filters) expect(await filter.mightHaveMany(items)).toEqual(items.map(() => BITS))
     await other.close()
@@ -253,7 +253,7 @@ describe.each(TOPOLOGIES)('Bloom filter on %s', (_, open) => {
             expect(await filter.drop()).toBe(model !== null)
             model = null
           } else if (what === 'rebuild') {
-            expect(await filter.rebuild(() => items)).toEqual({ state: 'swapped', items: items.length })
+            expect(await filter.rebuild(() => items)).toEqual({ result: 'swapped', items: items.length })
             model = new Set(items)
           } else if (what === 'check') {
             const expected = items.map((one) => (model ? (model.has(one) ? BITS : ABSENT) : MISSING))

@@ -27,10 +27,10 @@ describe.each(TOPOLOGIES)('exposure on %s', (_, open) => {
 
   it('existing key, duplicate: the first exposure wins, and the answer says which it was', async () => {
     const checkout = new Exposure(on.primitives, on.operation(), { variants })
-    expect(await checkout.expose('anna', 'short')).toEqual({ outcome: 'exposed', variant: 'short' })
-    expect(await checkout.expose('anna', 'short')).toEqual({ outcome: 'repeated', variant: 'short' })
-    expect(await checkout.expose('anna', 'control')).toEqual({ outcome: 'kept', variant: 'short' })
-    expect(await checkout.expose('bert', 'control')).toEqual({ outcome: 'exposed', variant: 'control' })
+    expect(await checkout.expose('anna', 'short')).toEqual({ result: 'exposed', variant: 'short' })
+    expect(await checkout.expose('anna', 'short')).toEqual({ result: 'repeated', variant: 'short' })
+    expect(await checkout.expose('anna', 'control')).toEqual({ result: 'kept', variant: 'short' })
+    expect(await checkout.expose('bert', 'control')).toEqual({ result: 'exposed', variant: 'control' })
     expect(await checkout.variantOf('anna')).toEqual({ isExposed: true, variant: 'short' })
     expect(await checkout.variantOf('carl')).toEqual({ isExposed: false })
     expect(await checkout.counts()).toEqual({ control: 1, short: 1, long: 0 })
@@ -39,7 +39,7 @@ describe.each(TOPOLOGIES)('exposure on %s', (_, open) => {
 
   it('duplicate: a call that runs twice, because its answer was lost, exposes once', async () => {
     const checkout = new Exposure(losingReplies(on.primitives), on.operation(), { variants })
-    expect(await checkout.expose('anna', 'short')).toEqual({ outcome: 'repeated', variant: 'short' })
+    expect(await checkout.expose('anna', 'short')).toEqual({ result: 'repeated', variant: 'short' })
     expect(await checkout.counts()).toEqual({ control: 0, short: 1, long: 0 })
   })
 
@@ -49,14 +49,14 @@ describe.each(TOPOLOGIES)('exposure on %s', (_, open) => {
     const all = new Exposure(on.primitives, operation, { index, variants })
     const old = new Exposure(on.primitives, operation, { index, variants: ['control', 'short'] })
     await all.expose('anna', 'long')
-    expect(await old.expose('anna', 'short')).toEqual({ outcome: 'kept', variant: null })
+    expect(await old.expose('anna', 'short')).toEqual({ result: 'kept', variant: null })
     expect(await old.variantOf('anna')).toEqual({ isExposed: true, variant: null })
     await on.redis.del(await keyOf(operation, 'variant.long'))
-    expect(await all.expose('anna', 'control')).toEqual({ outcome: 'kept', variant: null })
+    expect(await all.expose('anna', 'control')).toEqual({ result: 'kept', variant: null })
     // Or the other way round: all who were exposed are lost, and a variant is left.
     await all.expose('bert', 'control')
     await on.redis.del(await keyOf(operation, '.all'))
-    expect(await all.expose('bert', 'short')).toEqual({ outcome: 'kept', variant: 'control' })
+    expect(await all.expose('bert', 'short')).toEqual({ result: 'kept', variant: 'control' })
   })
 
   it('wrong state: of an index that was lost nothing is read', async () => {
@@ -65,13 +65,13 @@ describe.each(TOPOLOGIES)('exposure on %s', (_, open) => {
     await checkout.expose('anna', 'long')
     await on.redis.del(checkout.index.scope.base)
     expect(await checkout.variantOf('anna')).toEqual({ isExposed: false })
-    expect(await checkout.expose('bert', 'short')).toEqual({ outcome: 'exposed', variant: 'short' })
+    expect(await checkout.expose('bert', 'short')).toEqual({ result: 'exposed', variant: 'short' })
     expect(await checkout.counts()).toEqual({ control: 0, short: 1, long: 0 })
   })
 
   it('ttl present, ttl kept: all variants end together, however late the first of one comes', async () => {
     const operation = on.operation()
-    const checkout = new Exposure(on.primitives, operation, { variants, keepMs: 60_000 })
+    const checkout = new Exposure(on.primitives, operation, { variants, ttlMs: 60_000 })
     await checkout.expose('anna', 'short')
     const all = await keyOf(operation, '.all')
     expect(await on.redis.pttl(all)).toBeGreaterThan(30_000)
@@ -88,7 +88,7 @@ describe.each(TOPOLOGIES)('exposure on %s', (_, open) => {
   })
 
   it('expired: an experiment that is over begins anew', async () => {
-    const checkout = new Exposure(on.primitives, on.operation(), { variants, keepMs: 1 })
+    const checkout = new Exposure(on.primitives, on.operation(), { variants, ttlMs: 1 })
     await checkout.expose('anna', 'short')
     await expect.poll(() => checkout.all().count()).toBeNull()
     await expect.poll(() => checkout.of('short').count()).toBeNull()
@@ -145,7 +145,7 @@ describe.each(TOPOLOGIES)('exposure on %s', (_, open) => {
         ids.map((id, n) => checkout.expose(id, variants[(process + n) % 3] as 'control')),
       ),
     )
-    expect(answers.filter(({ outcome }) => outcome === 'exposed')).toHaveLength(100)
+    expect(answers.filter(({ result }) => result === 'exposed')).toHaveLength(100)
     const [checkout] = all as [Exposure<(typeof variants)[number]>]
     const counts = Object.values(await checkout.counts()).reduce((sum, one) => sum + one)
     expect([counts, await checkout.all().count()]).toEqual([100, 100])
@@ -182,8 +182,8 @@ describe.each(TOPOLOGIES)('exposure on %s', (_, open) => {
         for (const [who, variant] of calls) {
           const before = model.get(who)
           if (before === undefined) model.set(who, variant)
-          const outcome = before === undefined ? 'exposed' : before === variant ? 'repeated' : 'kept'
-          expect(await checkout.expose(`${who}`, variant)).toEqual({ outcome, variant: before ?? variant })
+          const result = before === undefined ? 'exposed' : before === variant ? 'repeated' : 'kept'
+          expect(await checkout.expose(`${who}`, variant)).toEqual({ result, variant: before ?? variant })
         }
         const counts = variants.map((one) => [one, [...model.values()].filter((seen) => seen === one).length])
         expect(await checkout.counts()).toEqual(Object.fromEntries(counts))

@@ -24,6 +24,9 @@ describe('flags that could not be', () => {
     ['a word of its own', { on: true, rule: [] }, 'flag: expected only on, percentage, rules, description'],
     ['a percentage above 100', { on: true, percentage: 100.01 }, 'percentage: expected a percentage from 0 to 100'],
     ['a finer percentage', { on: true, percentage: 0.001 }, 'in steps of 0.01, got 0.001'],
+    ['a percentage that is null', { on: true, percentage: null }, 'percentage: expected a percentage from 0 to 100'],
+    ['rules that are null', { on: true, rules: null }, 'rules: expected an array, got null'],
+    ['a description that is null', { on: true, description: null }, 'description: expected a string, got null'],
     ['no number', { on: true, percentage: Number.NaN }, 'percentage: expected a percentage'],
     ['a percentage in words', { on: true, percentage: '50' }, 'got a string of 2 characters'],
     ['rules that are no list', { on: true, rules: {} }, 'rules: expected an array, got an object'],
@@ -47,6 +50,8 @@ describe('flags that could not be', () => {
 
   it.each<[string, (flags: FeatureFlags, primitives: Primitives) => unknown, string]>([
     ['a name with capitals', (flags) => flags.put('A', { on: true }, author), 'name: expected 1 to 64 characters'],
+    ['a change to null', (flags) => flags.change('a', { percentage: null as never }, author), 'percentage: expected a'],
+    ['a state that is null', (flags) => flags.change('a', { on: null as never }, author), 'on: expected true or false'],
     ['no author', (flags) => flags.kill('a', {} as never), 'by: expected a string, got nothing'],
     ['a version of minus one', (flags) => flags.kill('a', { by: 'x', version: -1 }), 'version: expected an integer'],
     ['an empty subject', (flags) => flags.isOn('a', ''), 'subject: expected 1 to 1024 characters'],
@@ -79,7 +84,7 @@ describe('flags that could not be', () => {
       limitBytes: 1_048_576,
     })
     // What is there can still be made less of.
-    expect((await flags.put('long', { on: true }, author)).type).toBe('changed')
+    expect((await flags.put('long', { on: true }, author)).result).toBe('changed')
     const client = new pg.Client(database)
     await client.connect()
     await client.query(`INSERT INTO holdfast.flags SELECT f.tenant, 'f' || n, f.version, f.definition, false, 0, 0
@@ -89,7 +94,7 @@ describe('flags that could not be', () => {
       code: 'invalid_argument',
       limit: 1_000,
     })
-    expect((await flags.put('f1', { on: false }, author)).type).toBe('changed')
+    expect((await flags.put('f1', { on: false }, author)).result).toBe('changed')
   })
 })
 

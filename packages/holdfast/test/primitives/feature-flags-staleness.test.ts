@@ -2,7 +2,8 @@ import { type PostgresHandle, type RedisHandle, startPostgres, startRedis } from
 import { FeatureFlags, type FeatureFlagsOptions, Primitives } from 'holdfast/primitives'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { freshDatabase } from '../../../../test/servers.js'
-import { type On, SECRET, TOPOLOGIES } from './support/topologies.js'
+import { counting, holding } from './support/runners.js'
+import { type On, onSingle, SECRET, TOPOLOGIES } from './support/topologies.js'
 
 const author = { by: 'alice' }
 const AWAY = 'redis://127.0.0.1:1'
@@ -60,7 +61,7 @@ describe.each(TOPOLOGIES)('how far a process may be behind, on %s', (_, open) =>
       }),
     )
     const change = await mute.kill('a', author)
-    expect(change).toMatchObject({ type: 'changed', announced: false })
+    expect(change).toMatchObject({ result: 'changed', announced: false })
     const committedAt = performance.now()
     // The time that this process itself could not run is no fault of the flags.
     let lostMs = 0
@@ -98,6 +99,43 @@ describe.each(TOPOLOGIES)('how far a process may be behind, on %s', (_, open) =>
   })
 })
 
+describe('a process that looks at flags', () => {
+  /** A poll each 10 ms. */
+  const SHORT = { stalenessMs: 80 }
+  const manyPolls = () => new Promise((resolve) => setTimeout(resolve, 300))
+
+  it('does not look on once its connections are closed', async () => {
+    const on = await onSingle({ withPostgres: true })
+    opened.push(on)
+    const { primitives, counts: calls } = counting(on.primitives)
+    const flags = watching(primitives, SHORT)
+    await flags.ready()
+    await vi.waitFor(() => expect(calls.flags_read).toBeGreaterThan(3), 20_000)
+    await on.primitives.close()
+    const before = calls.flags_read
+    await manyPolls()
+    expect(calls.flags_read).toBe(before)
+    await expect(flags.ready()).rejects.toMatchObject({ code: 'unavailable' })
+  })
+
+  it('looks once at a time, also when it was stopped and started while it looked', async () => {
+    const on = await onSingle({ withPostgres: true })
+    opened.push(on)
+    const { primitives: counted, counts: calls } = counting(on.primitives)
+    const { primitives, isHeld, letGo } = holding(counted, 'flags_read')
+    const flags = watching(primitives, { stalenessMs: 8_000, defaults: {} })
+    const readies = [flags.ready()]
+    await isHeld
+    flags.close()
+    readies.push(flags.ready())
+    letGo()
+    await Promise.all(readies)
+    await manyPolls()
+    // One that both have waited for, and no second one of its own before the next poll is due.
+    expect(calls.flags_read).toBe(1)
+  })
+})
+
 describe('flags without their servers', () => {
   it('redis away: Postgres is asked instead, seldom, and changes still come through', async () => {
     const redis = await startRedis({ source: 'installed' })
@@ -109,14 +147,14 @@ describe('flags without their servers', () => {
     await flags.ready()
     await redis.stop()
     const elsewhere = new FeatureFlags(await connect(AWAY, database))
-    expect(await elsewhere.kill('a', author)).toMatchObject({ type: 'changed', announced: false })
+    expect(await elsewhere.kill('a', author)).toMatchObject({ result: 'changed', announced: false })
     await vi.waitFor(() => expect(flags.explain('a', 'u').because).toBe('killed'), { timeout: 20_000 })
     counts.clear()
     const startedAt = performance.now()
     await vi.waitFor(() => expect(counts.get('readFlags')).toBeGreaterThanOrEqual(3), { timeout: 20_000 })
     // Each 400 ms at most.
     expect(performance.now() - startedAt).toBeGreaterThanOrEqual(2 * 400 - 50)
-    expect(await flags.unkill('a', author)).toMatchObject({ type: 'changed', announced: false })
+    expect(await flags.unkill('a', author)).toMatchObject({ result: 'changed', announced: false })
     expect(flags.isOn('a', 'u')).toBe(true)
   })
 

@@ -1,7 +1,7 @@
 import { FeatureFlags, Primitives } from 'holdfast/primitives'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { freshDatabase } from '../../../../test/servers.js'
+import { emptyDatabase, freshDatabase } from '../../../../test/servers.js'
 import { FlagCopy, idOf, revisionOf } from '../../src/primitives/flags/copy.js'
 import { type On, SECRET, TOPOLOGIES } from './support/topologies.js'
 
@@ -47,9 +47,9 @@ describe.each(TOPOLOGIES)('feature flags on %s', (_, open) => {
     expect(await flags.get('new-checkout')).toBeNull()
     expect(await flags.list()).toEqual([])
     expect(await flags.history()).toEqual([])
-    expect(await flags.kill('new-checkout', author)).toEqual({ type: 'missing' })
-    expect(await flags.delete('new-checkout', author)).toEqual({ type: 'missing' })
-    expect(await flags.change('new-checkout', { on: true }, author)).toEqual({ type: 'missing' })
+    expect(await flags.kill('new-checkout', author)).toEqual({ result: 'missing' })
+    expect(await flags.delete('new-checkout', author)).toEqual({ result: 'missing' })
+    expect(await flags.change('new-checkout', { on: true }, author)).toEqual({ result: 'missing' })
     expect(await flags.history()).toEqual([])
   })
 
@@ -58,7 +58,11 @@ describe.each(TOPOLOGIES)('feature flags on %s', (_, open) => {
     const other = watching(await another(), tenant)
     await Promise.all([flags.ready(), other.ready()])
     const made = await flags.put('new-checkout', { on: true, percentage: 12.5, description: 'The one page' }, author)
-    expect(made).toMatchObject({ type: 'changed', announced: true, flag: { version: 1, percentage: 12.5, rules: [] } })
+    expect(made).toMatchObject({
+      result: 'changed',
+      announced: true,
+      flag: { version: 1, percentage: 12.5, rules: [] },
+    })
     expect(flags.explain('new-checkout', 'user-17')).toMatchObject({ because: 'percentage', version: 1 })
     await vi.waitFor(() => expect(other.explain('new-checkout', 'user-17')).toMatchObject({ version: 1 }))
 
@@ -66,7 +70,7 @@ describe.each(TOPOLOGIES)('feature flags on %s', (_, open) => {
     expect(flags.isOn('new-checkout', 'user-17')).toBe(true)
     await vi.waitFor(() => expect(other.isOn('new-checkout', 'user-17')).toBe(true))
     expect(await flags.list()).toMatchObject([{ name: 'new-checkout', percentage: 100, description: 'The one page' }])
-    expect(await flags.delete('new-checkout', { by: 'bob' })).toMatchObject({ type: 'changed', flag: null })
+    expect(await flags.delete('new-checkout', { by: 'bob' })).toMatchObject({ result: 'changed', flag: null })
     await vi.waitFor(() => expect(other.explain('new-checkout').because).toBe('unknown'))
 
     const [deleted, changed, put] = await flags.history({ name: 'new-checkout' })
@@ -83,7 +87,7 @@ describe.each(TOPOLOGIES)('feature flags on %s', (_, open) => {
     expect(changed).toMatchObject({ revision: 2, by: 'bob', why: null, before: { percentage: 12.5 } })
     expect(deleted).toMatchObject({ revision: 3, kind: 'delete', before: { percentage: 100 }, after: null })
     expect(await flags.history({ before: 3, limit: 1 })).toMatchObject([{ revision: 2 }])
-    expect((await flags.put('new-checkout', { on: true }, author)).type).toBe('changed')
+    expect((await flags.put('new-checkout', { on: true }, author)).result).toBe('changed')
     // No version comes twice, so that nobody takes the new one for the one that it knew.
     expect((await flags.get('new-checkout'))?.version).toBe(4)
   })
@@ -91,16 +95,16 @@ describe.each(TOPOLOGIES)('feature flags on %s', (_, open) => {
   it('wrong state: a version that is not the one there changes nothing, and a killed flag stays killed', async () => {
     const { flags } = fresh()
     await flags.ready()
-    expect(await flags.put('a', { on: true }, { ...author, version: 7 })).toEqual({ type: 'conflict', flag: null })
+    expect(await flags.put('a', { on: true }, { ...author, version: 7 })).toEqual({ result: 'conflict', flag: null })
     await flags.put('a', { on: true }, { ...author, version: 0 })
     expect(await flags.put('a', { on: false }, { ...author, version: 0 })).toMatchObject({
-      type: 'conflict',
+      result: 'conflict',
       flag: { on: true, version: 1 },
     })
-    expect(await flags.change('a', { on: false }, { ...author, version: 2 })).toMatchObject({ type: 'conflict' })
+    expect(await flags.change('a', { on: false }, { ...author, version: 2 })).toMatchObject({ result: 'conflict' })
     expect((await flags.history()).length).toBe(1)
 
-    expect(await flags.kill('a', author)).toMatchObject({ type: 'changed', flag: { killed: true, version: 2 } })
+    expect(await flags.kill('a', author)).toMatchObject({ result: 'changed', flag: { killed: true, version: 2 } })
     expect(flags.explain('a', 'user-17')).toMatchObject({ on: false, because: 'killed', version: 2 })
     await flags.put('a', { on: true, percentage: 50 }, author)
     expect(flags.explain('a', 'user-17')).toMatchObject({ on: false, because: 'killed', version: 3 })
@@ -113,9 +117,9 @@ describe.each(TOPOLOGIES)('feature flags on %s', (_, open) => {
     const { flags } = fresh()
     const rules = [{ when: [{ attribute: 'n', test: 'lessThan', value: 1.5 } as const], serve: 0.01 }]
     await flags.put('a', { on: true, rules }, author)
-    expect(await flags.put('a', { on: true, percentage: 100, rules }, author)).toMatchObject({ type: 'unchanged' })
+    expect(await flags.put('a', { on: true, percentage: 100, rules }, author)).toMatchObject({ result: 'unchanged' })
     await flags.kill('a', author)
-    expect(await flags.kill('a', { by: 'bob' })).toMatchObject({ type: 'unchanged', flag: { version: 2 } })
+    expect(await flags.kill('a', { by: 'bob' })).toMatchObject({ result: 'unchanged', flag: { version: 2 } })
     expect((await flags.history()).length).toBe(2)
     expect(await flags.get('a')).toMatchObject({ rules, killed: true })
   })
@@ -130,8 +134,8 @@ describe.each(TOPOLOGIES)('feature flags on %s', (_, open) => {
         (others[n % 3] as FeatureFlags).put('a', { on: true, percentage: n }, { by: `n${n}`, version: 1 }),
       ),
     )
-    expect(tries.filter(({ type }) => type === 'changed').length).toBe(1)
-    expect(tries.filter(({ type }) => type === 'conflict').length).toBe(59)
+    expect(tries.filter(({ result }) => result === 'changed').length).toBe(1)
+    expect(tries.filter(({ result }) => result === 'conflict').length).toBe(59)
     await Promise.all(
       others.flatMap((one, n) => [
         one.change('a', [{ description: 'x' }, { percentage: 33 }, { on: true }][n] ?? {}, author),
@@ -183,6 +187,29 @@ describe.each(TOPOLOGIES)('feature flags on %s', (_, open) => {
     const other = fresh().tenant
     expect(other).not.toBe(tenant)
     expect(await on.keys(other)).toEqual([])
+  })
+
+  it('keys: who shares a database shares the copy, whatever secret it has; another database with that secret has another', async () => {
+    const tenant = on.operation()
+    const connect = async (postgres: string, secret: string) => {
+      const primitives = await Primitives.connect({ redis: on.redis, postgres, secret })
+      opened.push(primitives)
+      return watching(primitives, tenant, { stalenessMs: 3_600_000 })
+    }
+    await (await connect(database, 'a secret of one application')).put('a', { on: true }, author)
+    const reader = await connect(database, 'a secret of another application')
+    await reader.ready()
+    expect(reader.isOn('a')).toBe(true)
+    expect(await on.keys(tenant)).toHaveLength(1)
+
+    const elsewhere = await connect(await emptyDatabase(), 'a secret of one application')
+    await elsewhere.ready()
+    expect(elsewhere.explain('a').because).toBe('unknown')
+    await elsewhere.put('b', { on: true }, author)
+    expect((await on.keys(tenant)).filter((key) => key.endsWith(':copy'))).toHaveLength(2)
+    const late = await connect(database, SECRET)
+    await late.ready()
+    expect([late.isOn('a'), late.explain('b').because]).toEqual([true, 'unknown'])
   })
 
   it('expired: a copy that is gone is written anew by whoever looks next', async () => {

@@ -28,7 +28,7 @@ describe.each(TOPOLOGIES)('durable idempotency on %s', (_, open) => {
     await expect
       .poll(() => orders.tryClaim('key', { request: 1 }), { timeout: 10_000 })
       .toEqual({
-        state: 'completed',
+        result: 'completed',
         response: 'one',
         replayed: true,
       })
@@ -37,7 +37,7 @@ describe.each(TOPOLOGIES)('durable idempotency on %s', (_, open) => {
     expect(await shop.on.redis.pttl(key)).toBeGreaterThan(6 * 24 * 60 * 60 * 1_000)
     // From here on Postgres is not asked.
     await shop.pool.query('DELETE FROM holdfast.idempotency_keys WHERE operation = $1', [shop.operation])
-    expect(await orders.tryClaim('key', { request: 1 })).toMatchObject({ state: 'completed', response: 'one' })
+    expect(await orders.tryClaim('key', { request: 1 })).toMatchObject({ result: 'completed', response: 'one' })
     await expect(orders.tryClaim('key', { request: 2 })).rejects.toMatchObject({ code: 'idempotency_conflict' })
     expect(await shop.effects()).toBe(1)
   })
@@ -46,9 +46,9 @@ describe.each(TOPOLOGIES)('durable idempotency on %s', (_, open) => {
     const orders = shop.begin()
     const { token } = await claimed(orders, 'key')
     await shop.transact(token, 'one', 'ROLLBACK')
-    expect(await orders.peek('key')).toMatchObject({ state: 'processing', attempt: 1 })
+    expect(await orders.peek('key')).toMatchObject({ result: 'processing', attempt: 1 })
     await shop.transact(token, 'two')
-    expect(await orders.peek('key')).toMatchObject({ state: 'completed', response: 'two' })
+    expect(await orders.peek('key')).toMatchObject({ result: 'completed', response: 'two' })
     expect(await shop.effects()).toBe(1)
   })
 
@@ -64,7 +64,7 @@ describe.each(TOPOLOGIES)('durable idempotency on %s', (_, open) => {
     })
     await expect(lost).rejects.toBe(failure)
     const again = () => orders.run('key', {}, () => 'never')
-    const answer = { state: 'completed', response: 'in the transaction', replayed: true }
+    const answer = { result: 'completed', response: 'in the transaction', replayed: true }
     await expect.poll(again, { timeout: 10_000 }).toEqual(answer)
     expect(await shop.effects()).toBe(1)
   })
@@ -82,7 +82,7 @@ describe.each(TOPOLOGIES)('durable idempotency on %s', (_, open) => {
       expect(signal.aborted).toBe(false)
       return 'returned later'
     })
-    expect(result).toEqual({ state: 'completed', response: 'in the transaction', replayed: false })
+    expect(result).toEqual({ result: 'completed', response: 'in the transaction', replayed: false })
     expect(await orders.tryClaim('key')).toMatchObject({ response: 'in the transaction' })
   })
 
@@ -101,9 +101,9 @@ describe.each(TOPOLOGIES)('durable idempotency on %s', (_, open) => {
     shop.on.counted('idempotency')
     await expect(work(true)).rejects.toThrow('The transaction of completeIn was not committed')
     expect(await shop.effects()).toBe(0)
-    expect(await orders.peek('key')).toEqual({ state: 'failed', attempt: 1, reason: 'not_committed' })
-    expect(await work(false)).toEqual({ state: 'completed', response: 'done', replayed: false })
-    expect(await work(false)).toEqual({ state: 'completed', response: 'done', replayed: true })
+    expect(await orders.peek('key')).toEqual({ result: 'failed', attempt: 1, reason: 'not_committed' })
+    expect(await work(false)).toEqual({ result: 'completed', response: 'done', replayed: false })
+    expect(await work(false)).toEqual({ result: 'completed', response: 'done', replayed: true })
     expect(await shop.effects()).toBe(1)
     expect(shop.on.counted('idempotency')).toEqual({ claimed: 2, failed: 1, completed: 1, replayed: 1 })
   })
@@ -120,7 +120,7 @@ describe.each(TOPOLOGIES)('durable idempotency on %s', (_, open) => {
       return 'done'
     })
     await committing
-    expect(result).toEqual({ state: 'completed', response: 'done', replayed: false })
+    expect(result).toEqual({ result: 'completed', response: 'done', replayed: false })
     expect(await shop.effects()).toBe(1)
   })
 
@@ -128,11 +128,11 @@ describe.each(TOPOLOGIES)('durable idempotency on %s', (_, open) => {
     const orders = shop.begin({}, { primitives: twice(shop.on.primitives) })
     const first = await claimed(orders, 'key', { request: { b: 1, a: 2 } })
     expect(await orders.renew('key', first.token)).toBe('renewed')
-    expect(await orders.peek('key')).toMatchObject({ state: 'processing', attempt: 1 })
-    expect(await orders.tryClaim('key', { token: first.token })).toMatchObject({ state: 'claimed', attempt: 1 })
+    expect(await orders.peek('key')).toMatchObject({ result: 'processing', attempt: 1 })
+    expect(await orders.tryClaim('key', { token: first.token })).toMatchObject({ result: 'claimed', attempt: 1 })
     expect(await orders.fail('key', first.token, { reason: 'CARD_DECLINED' })).toBe('failed')
     expect(await orders.fail('key', first.token, { reason: 'ANOTHER' })).toBe('failed')
-    expect(await orders.peek('key')).toEqual({ state: 'failed', attempt: 1, reason: 'CARD_DECLINED' })
+    expect(await orders.peek('key')).toEqual({ result: 'failed', attempt: 1, reason: 'CARD_DECLINED' })
     await expect(orders.tryClaim('key', { request: 3 })).rejects.toMatchObject({ code: 'idempotency_conflict' })
     // At once: neither the failure nor the conflict has left anything in Redis that others would wait for.
     const second = await claimed(orders, 'key', { request: { a: 2, b: 1 } })
@@ -142,7 +142,7 @@ describe.each(TOPOLOGIES)('durable idempotency on %s', (_, open) => {
     expect(await orders.complete('key', second.token, 'other')).toBe('completed')
     expect(await orders.fail('key', second.token)).toBe('lost')
     expect(await orders.renew('key', second.token)).toBe('lost')
-    expect(await orders.tryClaim('key')).toMatchObject({ state: 'completed', response: 'done' })
+    expect(await orders.tryClaim('key')).toMatchObject({ result: 'completed', response: 'done' })
   })
 
   it('concurrency: of many at once, over several connections and with Redis forgetting all the while, one has the effect', async () => {
@@ -172,7 +172,7 @@ describe.each(TOPOLOGIES)('durable idempotency on %s', (_, open) => {
           return 'done'
         },
       )
-      return result.state === 'completed' ? result.response : ask(n)
+      return result.result === 'completed' ? result.response : ask(n)
     }
     expect(await Promise.all(Array.from({ length: 60 }, (_, n) => ask(n)))).toEqual(new Array(60).fill('done'))
     isForgetting = false
@@ -186,7 +186,7 @@ describe.each(TOPOLOGIES)('durable idempotency on %s', (_, open) => {
     await claimed(orders, 'key')
     asked = 0
     const claims = await Promise.all(Array.from({ length: 200 }, () => orders.tryClaim('key')))
-    expect(new Set(claims.map(({ state }) => state))).toEqual(new Set(['processing']))
+    expect(new Set(claims.map(({ result }) => result))).toEqual(new Set(['processing']))
     // Each second anew, and a slow machine may take some.
     expect(asked).toBeLessThan(20)
   })
@@ -222,7 +222,7 @@ describe.each(TOPOLOGIES)('durable idempotency on %s', (_, open) => {
         await shop.forget()
         return orders.tryClaim('a', { request: 2 })
       })
-      .toMatchObject({ state: 'claimed', attempt: 1, tookOver: false })
+      .toMatchObject({ result: 'claimed', attempt: 1, tookOver: false })
     await shop.pool.query(
       'UPDATE holdfast.idempotency_keys SET expires_at = 1 WHERE operation = $1 AND expires_at < $2',
       [shop.operation, Date.now() + 1_000_000],
@@ -236,7 +236,7 @@ describe.each(TOPOLOGIES)('durable idempotency on %s', (_, open) => {
       shop.operation,
     ])
     expect(rows).toHaveLength(1)
-    expect(await lasting.peek('lasting')).toMatchObject({ state: 'processing' })
+    expect(await lasting.peek('lasting')).toMatchObject({ result: 'processing' })
   })
 })
 
@@ -259,11 +259,11 @@ describe('durable idempotency', () => {
       await orders.complete('before', (await claimed(orders, 'before')).token, 'kept')
       await server.stop()
       const { token } = await claimed(orders, 'key')
-      expect((await orders.tryClaim('key')).state).toBe('processing')
+      expect((await orders.tryClaim('key')).result).toBe('processing')
       expect(await orders.renew('key', token)).toBe('renewed')
       expect(await orders.complete('key', token, 'done')).toBe('completed')
-      expect(await orders.tryClaim('key')).toMatchObject({ state: 'completed', response: 'done' })
-      expect(await orders.tryClaim('before')).toMatchObject({ state: 'completed', response: 'kept' })
+      expect(await orders.tryClaim('key')).toMatchObject({ result: 'completed', response: 'done' })
+      expect(await orders.tryClaim('before')).toMatchObject({ result: 'completed', response: 'kept' })
       expect(counts.front_away).toBeGreaterThanOrEqual(5)
     } finally {
       await primitives.close()
@@ -282,7 +282,7 @@ describe('durable idempotency', () => {
     expect(work).not.toHaveBeenCalled()
     await expect(orders.complete('key', token, 'x')).rejects.toMatchObject({ code: 'unavailable' })
     expect(on.counted('idempotency')).toEqual({ unavailable: 2 })
-    expect(await orders.tryClaim('done')).toMatchObject({ state: 'completed', response: 'kept' })
+    expect(await orders.tryClaim('done')).toMatchObject({ result: 'completed', response: 'kept' })
     // Nobody waits for a claim that was never made.
     expect(await on.keys('create-order')).toHaveLength(2)
     await on.close()

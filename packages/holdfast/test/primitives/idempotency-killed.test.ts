@@ -83,7 +83,7 @@ describe.each(TOPOLOGIES)('a process that is killed, on %s', (_, open) => {
       // Until the lease has run out somebody may be at it; then it is done here, or found to be done.
       await expect
         .poll(answer, { timeout: 20_000 })
-        .toEqual({ state: 'completed', response, replayed: dieAt === 'committed' })
+        .toEqual({ result: 'completed', response, replayed: dieAt === 'committed' })
       const { rows } = await pool.query('SELECT process FROM effects WHERE operation = $1', [operation])
       expect(rows).toHaveLength(1)
       expect(rows[0].process === process.pid).toBe(dieAt !== 'committed')

@@ -23,7 +23,7 @@ describe.each(TOPOLOGIES)('owners of a durable key on %s', (_, open) => {
     expect(await orders.complete('key', first.token, 'of the first')).toBe('lost')
     expect(await orders.fail('key', first.token)).toBe('lost')
     await shop.forget()
-    expect(await orders.tryClaim('key')).toMatchObject({ state: 'completed', response: 'of the second' })
+    expect(await orders.tryClaim('key')).toMatchObject({ result: 'completed', response: 'of the second' })
     expect(await shop.effects()).toBe(1)
   })
 
@@ -45,11 +45,11 @@ describe.each(TOPOLOGIES)('owners of a durable key on %s', (_, open) => {
     await shop.endLeases()
     await orders.completeIn(client, 'key', first.token, 'of the first')
     await shop.forget()
-    expect(await orders.tryClaim('key')).toEqual({ state: 'processing', leftMs: 100 })
+    expect(await orders.tryClaim('key')).toEqual({ result: 'processing', leftMs: 100 })
     await client.query('COMMIT')
     client.release()
     await shop.forget()
-    expect(await orders.tryClaim('key')).toMatchObject({ state: 'completed', response: 'of the first' })
+    expect(await orders.tryClaim('key')).toMatchObject({ result: 'completed', response: 'of the first' })
     expect(await shop.effects()).toBe(1)
   })
 
@@ -94,7 +94,7 @@ describe.each(TOPOLOGIES)('owners of a durable key on %s', (_, open) => {
     await expect(shop.transact(token, 'one')).rejects.toMatchObject({ code: 'claim_lost' })
     // Said without an effect, it is what it was.
     expect(await orders.complete('key', token, 'two')).toBe('completed')
-    expect(await orders.tryClaim('key')).toMatchObject({ state: 'completed', response: 'one' })
+    expect(await orders.tryClaim('key')).toMatchObject({ result: 'completed', response: 'one' })
     expect(await shop.effects()).toBe(1)
   })
 
@@ -107,7 +107,7 @@ describe.each(TOPOLOGIES)('owners of a durable key on %s', (_, open) => {
     await expect(orders.completeIn(client, 'key', token, 'one')).rejects.toThrow(message)
     client.release()
     await expect(orders.completeIn({} as never, 'key', token, 'one')).rejects.toThrow('client: expected a client of pg')
-    expect(await orders.peek('key')).toMatchObject({ state: 'processing' })
+    expect(await orders.peek('key')).toMatchObject({ result: 'processing' })
   })
 
   it('model: whatever happens in whatever order, there is one effect at most, and its response is the answer', async () => {
@@ -145,10 +145,10 @@ describe.each(TOPOLOGIES)('owners of a durable key on %s', (_, open) => {
           } else if (what === 'claim') {
             const claim = await orders.tryClaim('key', { token: who })
             // Redis may be a moment behind, never ahead.
-            if (response === null) expect(claim.state).not.toBe('completed')
-            else expect(claim.state).not.toBe('claimed')
-            if (claim.state === 'completed') expect(claim.response).toBe(response)
-            if (claim.state === 'claimed') owner = who
+            if (response === null) expect(claim.result).not.toBe('completed')
+            else expect(claim.result).not.toBe('claimed')
+            if (claim.result === 'completed') expect(claim.response).toBe(response)
+            if (claim.result === 'claimed') owner = who
           } else {
             const end = what === 'commit' ? 'COMMIT' : 'ROLLBACK'
             const lost = await shop.transact(who, `${who} ${at}`, end).then(

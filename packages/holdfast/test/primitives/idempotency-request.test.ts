@@ -81,7 +81,7 @@ describe('what idempotency is asked with', () => {
     await withSingle(async ({ primitives }) => {
       const orders = new Idempotency(primitives, 'bytes')
       await claimed(orders, 'key', { request: Buffer.from('"a"') })
-      expect((await orders.tryClaim('key', { request: new Uint8Array(Buffer.from('"a"')) })).state).toBe('processing')
+      expect((await orders.tryClaim('key', { request: new Uint8Array(Buffer.from('"a"')) })).result).toBe('processing')
       await expect(orders.tryClaim('key', { request: 'a' })).rejects.toMatchObject({ code: 'idempotency_conflict' })
     })
   })

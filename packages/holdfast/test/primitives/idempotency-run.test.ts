@@ -15,11 +15,11 @@ describe.each(TOPOLOGIES)('idempotent work on %s', (_, open) => {
     const orders = new Idempotency<string>(on.primitives, on.operation())
     const failure = new TypeError('about a person')
     await expect(orders.run('key', {}, () => Promise.reject(failure))).rejects.toBe(failure)
-    expect(await orders.peek('key')).toEqual({ state: 'failed', attempt: 1, reason: 'TypeError' })
+    expect(await orders.peek('key')).toEqual({ result: 'failed', attempt: 1, reason: 'TypeError' })
     const again = await orders.run('key', {}, ({ attempt }) => `attempt ${attempt}`)
-    expect(again).toEqual({ state: 'completed', response: 'attempt 2', replayed: false })
+    expect(again).toEqual({ result: 'completed', response: 'attempt 2', replayed: false })
     const work = vi.fn(() => 'never')
-    expect(await orders.run('key', {}, work)).toEqual({ state: 'completed', response: 'attempt 2', replayed: true })
+    expect(await orders.run('key', {}, work)).toEqual({ result: 'completed', response: 'attempt 2', replayed: true })
     expect(work).not.toHaveBeenCalled()
   })
 
@@ -27,15 +27,15 @@ describe.each(TOPOLOGIES)('idempotent work on %s', (_, open) => {
     const orders = new Idempotency(on.primitives, on.operation())
     const work = () => ({ at: new Date(0), nothing: undefined })
     const response = { at: '1970-01-01T00:00:00.000Z' }
-    expect(await orders.run('key', {}, work)).toStrictEqual({ state: 'completed', response, replayed: false })
-    expect(await orders.run('key', {}, work)).toStrictEqual({ state: 'completed', response, replayed: true })
+    expect(await orders.run('key', {}, work)).toStrictEqual({ result: 'completed', response, replayed: false })
+    expect(await orders.run('key', {}, work)).toStrictEqual({ result: 'completed', response, replayed: true })
   })
 
   it('run: what was done is not done again because its response does not fit', async () => {
     const orders = new Idempotency(on.primitives, on.operation(), { responseMaxBytes: 10 })
     const work = vi.fn(() => 'x'.repeat(100))
     await expect(orders.run('key', {}, work)).rejects.toMatchObject({ code: 'too_large' })
-    expect(await orders.run('key', {}, work)).toEqual({ state: 'completed', response: undefined, replayed: true })
+    expect(await orders.run('key', {}, work)).toEqual({ result: 'completed', response: undefined, replayed: true })
     expect(work).toHaveBeenCalledTimes(1)
   })
 
@@ -46,7 +46,7 @@ describe.each(TOPOLOGIES)('idempotent work on %s', (_, open) => {
       const [key = ''] = await on.keys(operation)
       const begun = await on.redis.get(key)
       await expect.poll(() => on.redis.get(key), { timeout: 10_000 }).not.toBe(begun)
-      expect((await orders.tryClaim('key')).state).toBe('processing')
+      expect((await orders.tryClaim('key')).result).toBe('processing')
       return 'done'
     })
     expect(result).toMatchObject({ response: 'done' })
@@ -58,7 +58,7 @@ describe.each(TOPOLOGIES)('idempotent work on %s', (_, open) => {
     const late = orders.run('key', {}, async ({ signal }) => {
       // More than once, if the lease is renewed in between.
       const takeOver = () => endLeases(on, operation).then(() => orders.tryClaim('key', { token: 'other' }))
-      await expect.poll(takeOver).toMatchObject({ state: 'claimed', tookOver: true })
+      await expect.poll(takeOver).toMatchObject({ result: 'claimed', tookOver: true })
       await vi.waitFor(() => expect(signal.aborted).toBe(true), 10_000)
       expect(signal.reason).toMatchObject({ code: 'claim_lost' })
       return 'of the first'
@@ -89,7 +89,7 @@ describe.each(TOPOLOGIES)('idempotent work on %s', (_, open) => {
     caller.abort()
     await expect(asked).rejects.toMatchObject({ code: 'aborted' })
     expect(work).not.toHaveBeenCalled()
-    expect(await orders.peek('key')).toEqual({ state: 'failed', attempt: 1, reason: 'aborted' })
+    expect(await orders.peek('key')).toEqual({ result: 'failed', attempt: 1, reason: 'aborted' })
   })
 
   it('run: a lease for longer than timers can be set is neither lost at once nor renewed all the time', async () => {
@@ -111,6 +111,6 @@ describe.each(TOPOLOGIES)('idempotent work on %s', (_, open) => {
     const failure = Object.defineProperty(new Error('mine'), 'name', name)
     const thrown = await orders.run('key', {}, () => Promise.reject(failure)).catch((error) => error)
     expect(Object.is(thrown, failure)).toBe(true)
-    expect(await orders.peek('key')).toEqual({ state: 'failed', attempt: 1, reason: 'failed' })
+    expect(await orders.peek('key')).toEqual({ result: 'failed', attempt: 1, reason: 'failed' })
   })
 })

@@ -19,29 +19,29 @@ describe.each(TOPOLOGIES)('idempotency on %s', (_, open) => {
   it('missing key: the first claims it; what was never claimed can not be ended', async () => {
     const operation = on.operation()
     const orders = new Idempotency(on.primitives, operation)
-    expect(await orders.peek('key')).toEqual({ state: 'free' })
+    expect(await orders.peek('key')).toEqual({ result: 'free' })
     expect(await orders.complete('key', 'token', 1)).toBe('lost')
     expect(await orders.fail('key', 'token')).toBe('lost')
     expect(await orders.renew('key', 'token')).toBe('lost')
     expect(await on.keys(operation)).toEqual([])
     expect(await orders.tryClaim('key')).toEqual({
-      state: 'claimed',
+      result: 'claimed',
       token: expect.stringMatching(/^[0-9a-f]{32}$/),
       attempt: 1,
       tookOver: false,
     })
-    expect(await orders.peek('key')).toEqual({ state: 'processing', attempt: 1, leftMs: expect.any(Number) })
+    expect(await orders.peek('key')).toEqual({ result: 'processing', attempt: 1, leftMs: expect.any(Number) })
   })
 
   it('existing key, duplicate: others hear that it is being processed, then get the response', async () => {
     const orders = new Idempotency<{ order: string }>(on.primitives, on.operation(), { leaseMs: 20_000 })
     const { token } = await claimed(orders, 'key', { request: { item: 1 } })
     const second = await orders.tryClaim('key', { request: { item: 1 } })
-    expect(second.state === 'processing' && second.leftMs > 0 && second.leftMs <= 20_000).toBe(true)
+    expect(second.result === 'processing' && second.leftMs > 0 && second.leftMs <= 20_000).toBe(true)
     expect(await orders.complete('key', token, { order: 'O-1 ✓' })).toBe('completed')
     const third = await orders.tryClaim('key', { request: { item: 1 } })
-    expect(third).toEqual({ state: 'completed', response: { order: 'O-1 ✓' }, replayed: true })
-    expect(await orders.peek('key')).toEqual({ state: 'completed', attempt: 1, response: { order: 'O-1 ✓' } })
+    expect(third).toEqual({ result: 'completed', response: { order: 'O-1 ✓' }, replayed: true })
+    expect(await orders.peek('key')).toEqual({ result: 'completed', attempt: 1, response: { order: 'O-1 ✓' } })
   })
 
   it('wrong state: what has ended is not ended otherwise, and what was given up is not completed', async () => {
@@ -52,15 +52,15 @@ describe.each(TOPOLOGIES)('idempotency on %s', (_, open) => {
     expect(await orders.renew('done', done.token)).toBe('lost')
     // Said again it is what it was: the first response counts.
     expect(await orders.complete('done', done.token, 2)).toBe('completed')
-    expect(await orders.tryClaim('done')).toMatchObject({ state: 'completed', response: 1 })
+    expect(await orders.tryClaim('done')).toMatchObject({ result: 'completed', response: 1 })
 
     const failed = await claimed(orders, 'failed')
     expect(await orders.fail('failed', failed.token, { reason: 'UPSTREAM_TIMEOUT' })).toBe('failed')
     expect(await orders.fail('failed', failed.token)).toBe('failed')
-    expect(await orders.peek('failed')).toEqual({ state: 'failed', attempt: 1, reason: 'UPSTREAM_TIMEOUT' })
+    expect(await orders.peek('failed')).toEqual({ result: 'failed', attempt: 1, reason: 'UPSTREAM_TIMEOUT' })
     expect(await orders.complete('failed', failed.token, 1)).toBe('lost')
     expect(await orders.renew('failed', failed.token)).toBe('lost')
-    expect(await orders.tryClaim('failed')).toMatchObject({ state: 'claimed', attempt: 2, tookOver: false })
+    expect(await orders.tryClaim('failed')).toMatchObject({ result: 'claimed', attempt: 2, tookOver: false })
   })
 
   it('another request under the same key is a conflict, in every state; the order of members does not matter', async () => {
@@ -83,7 +83,7 @@ describe.each(TOPOLOGIES)('idempotency on %s', (_, open) => {
         },
       },
     ])
-    expect((await orders.tryClaim('key', { request: same })).state).toBe('processing')
+    expect((await orders.tryClaim('key', { request: same })).result).toBe('processing')
     await endLeases(on, operation)
     await expect(orders.tryClaim('key', { request: 'other' })).rejects.toMatchObject(conflict)
     await orders.fail('key', token)
@@ -92,7 +92,7 @@ describe.each(TOPOLOGIES)('idempotency on %s', (_, open) => {
     await orders.complete('key', again.token, 'done')
     await expect(orders.tryClaim('key', { request: 'other' })).rejects.toMatchObject(conflict)
     // Who gives none is not compared.
-    expect((await orders.tryClaim('key')).state).toBe('completed')
+    expect((await orders.tryClaim('key')).result).toBe('completed')
   })
 
   it('ttl present, ttl kept: seven days from each step, whatever the lease', async () => {
@@ -123,14 +123,14 @@ describe.each(TOPOLOGIES)('idempotency on %s', (_, open) => {
     await expect.poll(async () => (await orders.peek('key')) as object).toMatchObject({ leftMs: 0 })
     on.logged.length = 0
     const next = await orders.tryClaim('key', { token: 'next' })
-    expect(next).toEqual({ state: 'claimed', token: 'next', attempt: 2, tookOver: true })
+    expect(next).toEqual({ result: 'claimed', token: 'next', attempt: 2, tookOver: true })
     expect(on.logged.map(({ event, facts }) => [event, facts.attempt])).toEqual([['idempotency_taken_over', 2]])
     expect(await orders.complete('key', slow.token, 'of the first')).toBe('lost')
     expect(await orders.fail('key', slow.token)).toBe('lost')
     expect(await orders.renew('key', slow.token)).toBe('lost')
     expect(await orders.complete('key', 'next', 'of the second')).toBe('completed')
     expect(await orders.complete('key', slow.token, 'of the first')).toBe('lost')
-    expect(await orders.tryClaim('key')).toMatchObject({ state: 'completed', response: 'of the second' })
+    expect(await orders.tryClaim('key')).toMatchObject({ result: 'completed', response: 'of the second' })
   })
 
   it('an owner whose lease has run out is the owner as long as nobody has taken over', async () => {
@@ -146,7 +146,7 @@ describe.each(TOPOLOGIES)('idempotency on %s', (_, open) => {
   it('expired: what is kept for so long is forgotten then, and the key is as new', async () => {
     const orders = new Idempotency(on.primitives, on.operation(), { leaseMs: 10, retentionMs: 10 })
     await orders.complete('key', (await claimed(orders, 'key', { request: 1 })).token, 1)
-    await expect.poll(() => orders.tryClaim('key', { request: 2 })).toMatchObject({ state: 'claimed', attempt: 1 })
+    await expect.poll(() => orders.tryClaim('key', { request: 2 })).toMatchObject({ result: 'claimed', attempt: 1 })
   })
 
   it('wrong type, serialization: something else under the key is told and left as it is', async () => {
@@ -199,19 +199,19 @@ describe.each(TOPOLOGIES)('idempotency on %s', (_, open) => {
     for (const [at, response] of responses.entries()) {
       const { token } = await claimed(orders, `${at}`)
       await orders.complete(`${at}`, token, response)
-      expect(await orders.tryClaim(`${at}`)).toEqual({ state: 'completed', response, replayed: true })
+      expect(await orders.tryClaim(`${at}`)).toEqual({ result: 'completed', response, replayed: true })
     }
     const { token } = await claimed(orders, 'large')
     const tooLarge = { code: 'too_large', limit: 1_000, bytes: 1_001 }
     await expect(orders.complete('large', token, 'x'.repeat(999))).rejects.toMatchObject(tooLarge)
     await expect(orders.complete('large', token, 1n)).rejects.toMatchObject({ code: 'invalid_argument' })
-    expect((await orders.peek('large')).state).toBe('processing')
+    expect((await orders.peek('large')).result).toBe('processing')
   })
 
   it('duplicate: a call whose reply is lost and that runs twice does and says the same', async () => {
     const operation = on.operation()
     const orders = new Idempotency(twice(on.primitives), operation)
-    expect(await orders.tryClaim('a', { token: 'one' })).toMatchObject({ state: 'claimed', attempt: 1 })
+    expect(await orders.tryClaim('a', { token: 'one' })).toMatchObject({ result: 'claimed', attempt: 1 })
     expect(await orders.renew('a', 'one')).toBe('renewed')
     await endLeases(on, operation)
     expect(await orders.tryClaim('a', { token: 'two' })).toMatchObject({ attempt: 2, tookOver: true })
@@ -220,7 +220,7 @@ describe.each(TOPOLOGIES)('idempotency on %s', (_, open) => {
     expect(await orders.fail('a', 'two')).toBe('failed')
     expect(await orders.tryClaim('a', { token: 'three' })).toMatchObject({ attempt: 3, tookOver: false })
     expect(await orders.complete('a', 'three', 'done')).toBe('completed')
-    expect(await orders.tryClaim('a')).toMatchObject({ state: 'completed', response: 'done' })
+    expect(await orders.tryClaim('a')).toMatchObject({ result: 'completed', response: 'done' })
   })
 
   it('concurrency, metrics: of many at once, over several connections, one works and all get its response', async () => {
@@ -235,7 +235,7 @@ describe.each(TOPOLOGIES)('idempotency on %s', (_, open) => {
         effects += 1
         return 17
       })
-      if (result.state === 'completed') return result.response
+      if (result.result === 'completed') return result.response
       await sleep(20)
       return ask(n)
     }
@@ -258,7 +258,7 @@ describe.each(TOPOLOGIES)('idempotency on %s', (_, open) => {
     expect(JSON.stringify(on.logged)).toMatch(/idempotency_lost/)
     expect(JSON.stringify(on.logged)).not.toMatch(/Idempotency-Key|secret-token|4912345/)
     const acme = new Idempotency(on.primitives.forTenant('acme'), operation)
-    expect((await acme.tryClaim('Idempotency-Key 7', { request: 1 })).state).toBe('claimed')
+    expect((await acme.tryClaim('Idempotency-Key 7', { request: 1 })).result).toBe('claimed')
   })
 
   it('model: any sequence of calls does what a small state machine does', async () => {
@@ -291,16 +291,16 @@ describe.each(TOPOLOGIES)('idempotency on %s', (_, open) => {
               await expect(claim).rejects.toMatchObject({ code: 'idempotency_conflict' })
               continue
             }
-            if (model.state === 'completed') expect(await claim).toMatchObject({ state: 'completed' })
+            if (model.state === 'completed') expect(await claim).toMatchObject({ result: 'completed' })
             else if (model.state === 'processing' && !isOurs && !model.isOver)
-              expect(await claim).toMatchObject({ state: 'processing' })
+              expect(await claim).toMatchObject({ result: 'processing' })
             else {
               if (model.state !== 'processing' || !isOurs) {
                 model.attempt += 1
                 model.tookOver = model.state === 'processing'
               }
               const { attempt, tookOver } = model
-              expect(await claim).toEqual({ state: 'claimed', token, attempt, tookOver })
+              expect(await claim).toEqual({ result: 'claimed', token, attempt, tookOver })
               Object.assign(model, { state: 'processing', owner: token, isOver: false })
               model.request ??= request
             }
@@ -315,7 +315,7 @@ describe.each(TOPOLOGIES)('idempotency on %s', (_, open) => {
             expect(ended).toBe(isEnded ? to : 'lost')
             if (isEnded) Object.assign(model, { state: to, isOver: false })
           }
-          expect((await orders.peek('key')).state).toBe(model.state)
+          expect((await orders.peek('key')).result).toBe(model.state)
         }
       }),
       { numRuns: 40 },

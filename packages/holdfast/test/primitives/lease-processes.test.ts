@@ -73,7 +73,7 @@ describe('a server', () => {
 
 async function held(leases: Leases, scope: string): Promise<HeldLease> {
   const acquired = await leases.acquire(scope)
-  if (acquired.outcome === 'busy') throw new Error('It was to be free')
+  if (acquired.result === 'busy') throw new Error('It was to be free')
   return acquired.lease
 }
 

@@ -4,6 +4,7 @@ import { Redis } from 'ioredis'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { freshDatabase } from '../../../../test/servers.js'
 import { type HeldLease, Leases, Primitives } from '../../src/primitives/index.js'
+import { withRunner } from './support/runners.js'
 import { SECRET } from './support/topologies.js'
 
 const redisOptions = { commandTimeoutMs: 500, connectTimeoutMs: 200 }
@@ -25,7 +26,7 @@ afterEach(async () => {
 
 async function held(leases: Leases): Promise<HeldLease> {
   const acquired = await leases.acquire('a')
-  if (acquired.outcome === 'busy') throw new Error('It was to be free')
+  if (acquired.result === 'busy') throw new Error('It was to be free')
   return acquired.lease
 }
 
@@ -54,11 +55,28 @@ describe('a lease over three servers', () => {
     const lease = await held(leases)
     await vi.waitFor(async () => expect((await everywhere()).map(({ length }) => length)).toEqual([1, 1, 1]), SOON_MS)
     const busy = await new Leases(others, 'send', LONG).acquire('a')
-    expect(busy).toEqual({ outcome: 'busy', busyMs: expect.any(Number) })
+    expect(busy).toEqual({ result: 'busy', leftMs: expect.any(Number) })
     expect(await lease.renew()).toBe('renewed')
     expect(await lease.release()).toBe('released')
     await vi.waitFor(async () => expect(await everywhere()).toEqual([[], [], []]), SOON_MS)
     expect(await lease.release()).toBe('released')
+  })
+
+  it('is not given back by what an earlier try has sent, however late a copy of that arrives', async () => {
+    const theirs = await held(new Leases(others, 'send', LONG))
+    const releases: (() => Promise<unknown>)[] = []
+    const resending = all.map((primitives) =>
+      withRunner(primitives, (run) => (script, keys, args) => {
+        if (script.name === 'lock_release') releases.push(() => run(script, keys, args))
+        return run(script, keys, args)
+      }),
+    )
+    const acquiring = new Leases(resending, 'send', LONG).acquire('a', { retry: { times: 1_000, maxWaitMs: SOON_MS } })
+    await vi.waitFor(() => expect(releases.length).toBeGreaterThanOrEqual(3), SOON_MS)
+    await theirs.release()
+    expect((await acquiring).result).toBe('acquired')
+    await Promise.all(releases.map((again) => again()))
+    expect(await new Leases(others, 'send', LONG).acquire('a')).toMatchObject({ result: 'busy' })
   })
 
   it('is had with one server down, and its tokens grow whichever two have given it', async () => {
@@ -136,7 +154,7 @@ describe('a lease over three servers', () => {
         inside -= 1
       }),
     )
-    for (const done of await Promise.all(callers)) expect(done).toMatchObject({ outcome: 'done' })
+    for (const done of await Promise.all(callers)) expect(done).toMatchObject({ result: 'done' })
     expect(most).toBe(1)
     expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b))
   }, 30_000)

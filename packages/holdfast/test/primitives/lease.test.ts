@@ -18,7 +18,7 @@ const aborted = (signal: AbortSignal) =>
 
 async function held(leases: Leases, scope: string, options = {}): Promise<HeldLease> {
   const acquired = await leases.acquire(scope, options)
-  if (acquired.outcome === 'busy') throw new Error('It was to be free')
+  if (acquired.result === 'busy') throw new Error('It was to be free')
   return acquired.lease
 }
 
@@ -62,9 +62,9 @@ describe.each(TOPOLOGIES)('leases on %s', (_, open) => {
     const lease = await held(leases, 'a')
     for (const one of [leases, elsewhere]) {
       const busy = await one.acquire('a')
-      expect(busy).toEqual({ outcome: 'busy', busyMs: expect.any(Number) })
-      expect((busy as { busyMs: number }).busyMs).toBeGreaterThan(50_000)
-      expect((busy as { busyMs: number }).busyMs).toBeLessThanOrEqual(60_000)
+      expect(busy).toEqual({ result: 'busy', leftMs: expect.any(Number) })
+      expect((busy as { leftMs: number }).leftMs).toBeGreaterThan(50_000)
+      expect((busy as { leftMs: number }).leftMs).toBeLessThanOrEqual(60_000)
     }
     const beside = await held(elsewhere, 'b')
     expect(await beside.release()).toBe('released')
@@ -193,7 +193,7 @@ describe.each(TOPOLOGIES)('leases on %s', (_, open) => {
         inside -= 1
       })
     })
-    for (const done of await Promise.all(callers)) expect(done).toEqual({ outcome: 'done', ended: 'released' })
+    for (const done of await Promise.all(callers)) expect(done).toEqual({ result: 'done', ended: 'released' })
     expect(most).toBe(1)
     expect(tokens).toHaveLength(60)
     expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b))
@@ -209,7 +209,7 @@ describe.each(TOPOLOGIES)('leases on %s', (_, open) => {
     const heldMs = performance.now() - begunAt
     expect(lease.signal.reason.message).toBe('The lease was lost. It was held for as long as it may be.')
     const next = await new Leases(other, operation).acquire('a', { retry: { times: 100, baseMs: 10 } })
-    expect(next.outcome).toBe('acquired')
+    expect(next.result).toBe('acquired')
     // Never before its time was over in Redis.
     expect(performance.now() - begunAt).toBeGreaterThan(heldMs)
   })
@@ -230,13 +230,13 @@ describe.each(TOPOLOGIES)('leases on %s', (_, open) => {
     const leases = new Leases(on.primitives, operation, LONG)
     const lease = await held(leases, 'a')
     const elsewhere = new Leases(other, operation)
-    expect((await elsewhere.acquire('a', { retry: { times: 2, baseMs: 1 } })).outcome).toBe('busy')
-    expect((await elsewhere.acquire('a', { retry: { times: 10_000, baseMs: 5, maxWaitMs: 100 } })).outcome).toBe('busy')
+    expect((await elsewhere.acquire('a', { retry: { times: 2, baseMs: 1 } })).result).toBe('busy')
+    expect((await elsewhere.acquire('a', { retry: { times: 10_000, baseMs: 5, maxWaitMs: 100 } })).result).toBe('busy')
     const waiting = elsewhere.acquire('a', { retry: { times: 10_000, baseMs: 5, capMs: 20 } })
     await lease.release()
     const next = await waiting
-    expect(next.outcome).toBe('acquired')
-    if (next.outcome === 'acquired') await next.lease.release()
+    expect(next.result).toBe('acquired')
+    if (next.result === 'acquired') await next.lease.release()
   })
 
   it('is waited for no longer than the signal of the caller allows, which then fires that of the lease', async () => {
@@ -250,10 +250,10 @@ describe.each(TOPOLOGIES)('leases on %s', (_, open) => {
     await expect(waiting).rejects.toMatchObject({ code: 'aborted' })
     expect(lease.signal.reason).toMatchObject({ code: 'aborted' })
     // The work decides when it is done.
-    expect(await leases.acquire('a')).toMatchObject({ outcome: 'busy' })
+    expect(await leases.acquire('a')).toMatchObject({ result: 'busy' })
     expect(await lease.release()).toBe('released')
     await expect(leases.acquire('a', { signal: AbortSignal.abort() })).rejects.toMatchObject({ code: 'aborted' })
-    await expect.poll(async () => (await leases.acquire('a')).outcome, SOON).toBe('acquired')
+    await expect.poll(async () => (await leases.acquire('a')).result, SOON).toBe('acquired')
   })
 
   it('model: any sequence of calls does what a map of holders does', async () => {
@@ -273,8 +273,8 @@ describe.each(TOPOLOGIES)('leases on %s', (_, open) => {
           const lease = ours[at % Math.max(1, ours.length)]
           if (what === 'acquire') {
             const acquired = await leases.acquire(scope)
-            expect(acquired.outcome).toBe(holders.has(scope) ? 'busy' : 'acquired')
-            if (acquired.outcome === 'busy') continue
+            expect(acquired.result).toBe(holders.has(scope) ? 'busy' : 'acquired')
+            if (acquired.result === 'busy') continue
             for (const { token } of ours) expect(acquired.lease.token).toBeGreaterThan(token)
             ours.push(acquired.lease)
             holders.set(scope, acquired.lease)
@@ -297,10 +297,10 @@ describe.each(TOPOLOGIES)('leases on %s', (_, open) => {
 
   it('works under a lease: the result of the work, its error, or busy', async () => {
     const leases = new Leases(on.primitives, on.operation(), LONG)
-    expect(await leases.using('a', () => 42)).toEqual({ outcome: 'done', value: 42, ended: 'released' })
+    expect(await leases.using('a', () => 42)).toEqual({ result: 'done', value: 42, ended: 'released' })
     await expect(leases.using('a', () => Promise.reject(new Error('mine')))).rejects.toThrow('mine')
     const both = await leases.using('a', () => leases.using('a', () => 'never'))
-    expect(both).toMatchObject({ outcome: 'done', value: { outcome: 'busy' }, ended: 'released' })
+    expect(both).toMatchObject({ result: 'done', value: { result: 'busy' }, ended: 'released' })
   })
 })
 

@@ -99,8 +99,8 @@ describe.each(TOPOLOGIES)('limits on %s', (_, open) => {
   it('existing key: limits of several subjects are decided together within a group', async () => {
     const operation = on.operation()
     const limits = new Limits(on.primitives, operation, {
-      user: { kind: 'fixed', limit: 2, windowMs: 60_000 },
-      ip: { kind: 'fixed', limit: 3, windowMs: 60_000 },
+      user: { kind: 'fixed', limit: 2, windowMs: 60_000, per: 'subject' },
+      ip: { kind: 'fixed', limit: 3, windowMs: 60_000, per: 'subject' },
       tenant: { kind: 'fixed', limit: 100, windowMs: 60_000 },
     })
     const from = (user: string, ip: string) => ({ at, subjects: { user, ip } })
@@ -218,7 +218,7 @@ describe.each(TOPOLOGIES)('limits on %s', (_, open) => {
 
   it('keys: all of a scope lie in one slot, and no word of scope or subject stands in them', async () => {
     const operation = on.operation()
-    const limits = new Limits(on.primitives, operation, LIMITS)
+    const limits = new Limits(on.primitives, operation, { ...LIMITS, day: { ...LIMITS.day, per: 'subject' } })
     await limits.consume('anna@example.com', { subjects: { day: '203.0.113.7' } })
     const keys = await on.keys(operation)
     const scope = `hf:app:limits:v1:default:${operation}:\\{[0-9a-f]{32}\\}`
@@ -312,6 +312,11 @@ describe('limits', () => {
     ['a name with blanks', { 'a minute': fixed }, 'the name of a limit: expected 1 to 32 characters'],
     ['no kind', { minute: { limit: 1, windowMs: 1 } }, "kind: expected 'bucket' or 'sliding' or 'fixed', got nothing"],
     ['no limit', { minute: { kind: 'sliding', windowMs: 1 } }, 'limit: expected an integer from 1'],
+    [
+      'a subject that is none',
+      { minute: { ...fixed, per: 'user' } },
+      "per: expected 'scope' or 'subject', got a string",
+    ],
     ['no window', { minute: { kind: 'fixed', limit: 1 } }, 'windowMs: expected an integer from 1'],
   ])('can not be made with %s', async (_, limits, message) => {
     const on = await onSingle()
@@ -325,10 +330,28 @@ describe('limits', () => {
     ['a word', { cost: 'much' }, 'cost of burst: expected an integer from 0 to 10, got a string of 4 characters'],
     ['a subject of none of them', { subjects: { week: 'x' } }, 'subjects: expected only names of limits'],
     ['an empty subject', { subjects: { day: '' } }, 'subject of day: expected 1 to 1024 characters'],
+    ['no subject', { subjects: {} }, 'subject of day: expected a string or some strings, got nothing'],
+    ['no subjects', {}, 'subject of day: expected a string or some strings, got nothing'],
+    ['one that is empty after all', { subjects: { day: undefined } }, 'subject of day: expected a string or some'],
+    [
+      'a subject of a limit that has none',
+      { subjects: { day: 'x', hour: 'x' } },
+      'subjects: expected only names of li',
+    ],
   ])('refuse %s', async (_, call, message) => {
     const on = await onSingle()
-    await expect(new Limits(on.primitives, 'login', LIMITS).consume('user', call)).rejects.toThrow(message)
+    const limits = new Limits(on.primitives, 'login', { ...LIMITS, day: { ...LIMITS.day, per: 'subject' } })
+    for (const ask of ['consume', 'peek'] as const) await expect(limits[ask]('user', call)).rejects.toThrow(message)
     expect(await on.keys('login')).toEqual([])
+    await on.close()
+  })
+
+  it('neither give back nor forget what is of a subject that nobody named', async () => {
+    const on = await onSingle()
+    const limits = new Limits(on.primitives, 'login', { day: { ...LIMITS.day, per: 'subject' } })
+    for (const ask of ['refund', 'reset'] as const) {
+      await expect(limits[ask]('user')).rejects.toMatchObject({ code: 'invalid_argument' })
+    }
     await on.close()
   })
 })

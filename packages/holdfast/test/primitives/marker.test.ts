@@ -17,12 +17,12 @@ describe.each(TOPOLOGIES)('marker on %s', (_, open) => {
   it('missing key: the first claims it; who has nothing can neither extend nor release', async () => {
     const operation = on.operation()
     const marker = new Marker(on.primitives, operation)
-    expect(await marker.peek('order-1')).toEqual({ state: 'free' })
+    expect(await marker.peek('order-1')).toEqual({ result: 'free' })
     expect(await marker.extend('order-1', 'a token')).toBe('lost')
     expect(await marker.release('order-1', 'a token')).toBe('lost')
     expect(await on.keys(operation)).toEqual([])
     expect(await marker.tryClaim('order-1')).toEqual({
-      state: 'claimed',
+      result: 'claimed',
       token: expect.stringMatching(/^[0-9a-f]{32}$/),
     })
   })
@@ -30,18 +30,18 @@ describe.each(TOPOLOGIES)('marker on %s', (_, open) => {
   it('existing key, wrong state: others hear for how long; released, it can be claimed by others, and by its token no more', async () => {
     const marker = new Marker(on.primitives, on.operation(), { ttlMs: 60_000 })
     const first = await marker.tryClaim('order-1')
-    if (first.state !== 'claimed') throw new Error('It was free')
+    if (first.result !== 'claimed') throw new Error('It was free')
     const second = await marker.tryClaim('order-1')
-    expect(second).toEqual({ state: 'exists', leftMs: expect.any(Number) })
-    expect(second.state === 'exists' && second.leftMs > 0 && second.leftMs <= 60_000).toBe(true)
-    expect(await marker.peek('order-1')).toMatchObject({ state: 'exists' })
+    expect(second).toEqual({ result: 'exists', leftMs: expect.any(Number) })
+    expect(second.result === 'exists' && second.leftMs > 0 && second.leftMs <= 60_000).toBe(true)
+    expect(await marker.peek('order-1')).toMatchObject({ result: 'exists' })
     expect(await marker.release('order-1', 'somebody else')).toBe('lost')
     expect(await marker.release('order-1', first.token)).toBe('released')
     expect(await marker.release('order-1', first.token)).toBe('lost')
-    expect((await marker.tryClaim('order-1')).state).toBe('claimed')
+    expect((await marker.tryClaim('order-1')).result).toBe('claimed')
     expect(await marker.extend('order-1', first.token)).toBe('lost')
     expect(await marker.release('order-1', first.token)).toBe('lost')
-    expect((await marker.peek('order-1')).state).toBe('exists')
+    expect((await marker.peek('order-1')).result).toBe('exists')
   })
 
   it('ttl present, ttl kept: seven days or what was asked for, from the claim; only its owner moves it', async () => {
@@ -62,7 +62,7 @@ describe.each(TOPOLOGIES)('marker on %s', (_, open) => {
   it('expired: somebody else can have it, and who had it can neither extend nor release it', async () => {
     const marker = new Marker(on.primitives, on.operation(), { ttlMs: 60_000 })
     await marker.tryClaim('order-1', { token: 'slow', ttlMs: 1 })
-    await expect.poll(() => marker.tryClaim('order-1', { token: 'next' })).toEqual({ state: 'claimed', token: 'next' })
+    await expect.poll(() => marker.tryClaim('order-1', { token: 'next' })).toEqual({ result: 'claimed', token: 'next' })
     on.logged.length = 0
     expect(await marker.extend('order-1', 'slow')).toBe('lost')
     expect(await marker.release('order-1', 'slow')).toBe('lost')
@@ -116,14 +116,14 @@ describe.each(TOPOLOGIES)('marker on %s', (_, open) => {
 
   it('duplicate: the same claim made again is the same claim, also when a reply is lost and the call runs twice', async () => {
     const marker = new Marker(twice(on.primitives), on.operation())
-    expect(await marker.tryClaim('order-1', { token: 'request-7' })).toEqual({ state: 'claimed', token: 'request-7' })
-    expect(await marker.tryClaim('order-1', { token: 'request-7' })).toEqual({ state: 'claimed', token: 'request-7' })
-    expect((await marker.tryClaim('order-2')).state).toBe('claimed')
-    expect((await marker.tryClaim('order-2')).state).toBe('exists')
+    expect(await marker.tryClaim('order-1', { token: 'request-7' })).toEqual({ result: 'claimed', token: 'request-7' })
+    expect(await marker.tryClaim('order-1', { token: 'request-7' })).toEqual({ result: 'claimed', token: 'request-7' })
+    expect((await marker.tryClaim('order-2')).result).toBe('claimed')
+    expect((await marker.tryClaim('order-2')).result).toBe('exists')
     expect(await marker.extend('order-1', 'request-7')).toBe('extended')
     // It is released; that the second finds nothing is all that it can tell.
     expect(await marker.release('order-1', 'request-7')).toBe('lost')
-    expect(await marker.peek('order-1')).toEqual({ state: 'free' })
+    expect(await marker.peek('order-1')).toEqual({ result: 'free' })
   })
 
   it('concurrency, metrics: of many at once, over several connections, one claims', async () => {
@@ -132,8 +132,8 @@ describe.each(TOPOLOGIES)('marker on %s', (_, open) => {
     const other = await Primitives.connect({ redis: on.redis, secret: SECRET })
     const markers = [new Marker(on.primitives, operation), new Marker(other, operation)]
     const claims = await Promise.all(Array.from({ length: 500 }, (_, n) => markers[n % 2]?.tryClaim('order-1')))
-    expect(claims.filter((claim) => claim?.state === 'claimed')).toHaveLength(1)
-    expect(claims.filter((claim) => claim?.state === 'exists')).toHaveLength(499)
+    expect(claims.filter((claim) => claim?.result === 'claimed')).toHaveLength(1)
+    expect(claims.filter((claim) => claim?.result === 'exists')).toHaveLength(499)
     const told = on.counted('marker')
     expect((told.claimed ?? 0) + (told.exists ?? 0)).toBe(250)
     await other.close()
@@ -149,7 +149,7 @@ describe.each(TOPOLOGIES)('marker on %s', (_, open) => {
     ])
     expect(await on.redis.get(keys[0] as string)).toMatch(/^[0-9a-f]{32}$/)
     const acme = new Marker(on.primitives.forTenant('acme'), operation)
-    expect((await acme.tryClaim(['+4912345', 'order-1'])).state).toBe('claimed')
+    expect((await acme.tryClaim(['+4912345', 'order-1'])).result).toBe('claimed')
     expect(await acme.release(['+4912345', 'order-1'], 'my-secret-token')).toBe('lost')
   })
 
@@ -157,7 +157,7 @@ describe.each(TOPOLOGIES)('marker on %s', (_, open) => {
     const marker = new Marker(on.primitives, on.operation(), { ttlMs: 400 * DAY_MS })
     await marker.tryClaim('order-1')
     const look = await marker.peek('order-1')
-    expect(look.state === 'exists' && Number.isInteger(look.leftMs) && look.leftMs > 399 * DAY_MS).toBe(true)
+    expect(look.result === 'exists' && Number.isInteger(look.leftMs) && look.leftMs > 399 * DAY_MS).toBe(true)
   })
 
   it('model: any sequence of calls does what a map of owners does', async () => {
@@ -174,10 +174,10 @@ describe.each(TOPOLOGIES)('marker on %s', (_, open) => {
           const isOurs = owners.get(scope) === token
           const isFree = !owners.has(scope)
           if (what === 'tryClaim') {
-            expect((await marker.tryClaim(scope, { token })).state).toBe(isFree || isOurs ? 'claimed' : 'exists')
+            expect((await marker.tryClaim(scope, { token })).result).toBe(isFree || isOurs ? 'claimed' : 'exists')
             if (isFree) owners.set(scope, token)
           } else if (what === 'peek') {
-            expect((await marker.peek(scope)).state).toBe(isFree ? 'free' : 'exists')
+            expect((await marker.peek(scope)).result).toBe(isFree ? 'free' : 'exists')
           } else if (what === 'extend') {
             expect(await marker.extend(scope, token)).toBe(isOurs ? 'extended' : 'lost')
           } else {

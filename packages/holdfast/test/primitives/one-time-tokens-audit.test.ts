@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { freshDatabase } from '../../../../test/servers.js'
 import { type On, onSingle, SECRET, TOPOLOGIES } from './support/topologies.js'
 
-const unknown = (because: string | null) => ({ state: 'unknown', because })
+const unknown = (because: string | null) => ({ result: 'unknown', because })
 
 describe.each(TOPOLOGIES)('the audit of one-time tokens on %s', (_, open) => {
   let on: On
@@ -92,14 +92,14 @@ describe.each(TOPOLOGIES)('the audit of one-time tokens on %s', (_, open) => {
     const goBack = async () => {
       for (const [key, value] of before) await on.redis.set(key, String(value), 'PX', 60_000)
     }
-    expect((await resets.consume(used.token, { key: 'mine' })).state).toBe('consumed')
+    expect((await resets.consume(used.token, { key: 'mine' })).result).toBe('consumed')
     expect(await resets.revoke(revoked.id)).toBe('revoked')
     await goBack()
     expect(await resets.consume(used.token, { key: 'yours' })).toEqual(unknown('used'))
     expect(await resets.consume(revoked.token)).toEqual(unknown('revoked'))
     await goBack()
     // Who has used it is who has used it.
-    expect((await resets.consume(used.token, { key: 'mine' })).state).toBe('consumed')
+    expect((await resets.consume(used.token, { key: 'mine' })).result).toBe('consumed')
     await goBack()
     await resets.revokeAll('user-17')
     await goBack()
@@ -127,7 +127,7 @@ describe.each(TOPOLOGIES)('the audit of one-time tokens on %s', (_, open) => {
       resets.revoke(id),
       ...Array.from({ length: 50 }, () => resets.consume(token)),
     ])
-    const consumed = used.filter((one) => typeof one === 'object' && one.state === 'consumed').length
+    const consumed = used.filter((one) => typeof one === 'object' && one.result === 'consumed').length
     expect(consumed).toBeLessThanOrEqual(1)
     if (consumed === 0) expect(revoked).toBe('revoked')
     const ends = (await events('user-17')).filter((event) => ['consumed', 'revoked'].includes(event))
@@ -163,7 +163,7 @@ describe.each(TOPOLOGIES)('the audit of one-time tokens on %s', (_, open) => {
   it('is left out where it is not wanted', async () => {
     const plain = new OneTimeTokens(on.primitives, operation, { audit: false })
     const { token } = await plain.issue({ subject: 'user-17' })
-    expect((await plain.consume(token)).state).toBe('consumed')
+    expect((await plain.consume(token)).result).toBe('consumed')
     expect(await resets.history('user-17')).toEqual([])
   })
 })
@@ -199,7 +199,7 @@ describe('the audit of one-time tokens', () => {
     const away = new OneTimeTokens(cut, 'reset').consume(token, { key: 'mine' })
     await expect(away).rejects.toMatchObject({ code: 'unavailable' })
     expect(await resets.consume(token, { key: 'yours' })).toEqual(unknown('used'))
-    expect(await resets.consume(token, { key: 'mine' })).toMatchObject({ state: 'consumed', subject: 'user-17' })
+    expect(await resets.consume(token, { key: 'mine' })).toMatchObject({ result: 'consumed', subject: 'user-17' })
     await cut.close()
     await on.close()
   })

@@ -7,7 +7,7 @@ import { type On, onSingle, SECRET, TOPOLOGIES } from './support/topologies.js'
 import { twice } from './support/twice.js'
 
 const MINUTE_MS = 60_000
-const unknown = (because: string | null) => ({ state: 'unknown', because })
+const unknown = (because: string | null) => ({ result: 'unknown', because })
 
 describe.each(TOPOLOGIES)('one-time tokens on %s', (_, open) => {
   let on: On
@@ -33,7 +33,7 @@ describe.each(TOPOLOGIES)('one-time tokens on %s', (_, open) => {
       'x'.repeat(1e6),
     ]) {
       expect(await resets.consume(token)).toEqual(unknown(null))
-      expect(await resets.peek(token)).toEqual({ state: 'unknown' })
+      expect(await resets.peek(token)).toEqual({ result: 'unknown' })
     }
     expect(await resets.revoke('0'.repeat(64))).toBe('unknown')
     await resets.revokeAll('user-17')
@@ -46,14 +46,14 @@ describe.each(TOPOLOGIES)('one-time tokens on %s', (_, open) => {
     expect(issued.expiresAt.getTime() - issued.issuedAt.getTime()).toBe(15 * MINUTE_MS)
     const { issuedAt, expiresAt } = issued
     const about = { subject: 'user-17', data: { mail: 'a@b' }, issuedAt }
-    expect(await resets.peek(issued.token)).toEqual({ state: 'live', ...about, expiresAt })
-    expect(await resets.consume(issued.token)).toEqual({ state: 'consumed', ...about })
+    expect(await resets.peek(issued.token)).toEqual({ result: 'live', ...about, expiresAt })
+    expect(await resets.consume(issued.token)).toEqual({ result: 'consumed', ...about })
     on.logged.length = 0
     expect(await resets.consume(issued.token)).toEqual(unknown('used'))
     expect(on.logged).toMatchObject([
       { event: 'token_refused', facts: { because: 'used', redisPattern: 'hf:app:token:v1' } },
     ])
-    expect(await resets.peek(issued.token)).toEqual({ state: 'unknown' })
+    expect(await resets.peek(issued.token)).toEqual({ result: 'unknown' })
     expect(await resets.revoke(issued.id)).toBe('unknown')
 
     const revoked = await resets.issue({ subject: 'user-17' })
@@ -71,13 +71,13 @@ describe.each(TOPOLOGIES)('one-time tokens on %s', (_, open) => {
     await resets.revokeAll('user-17')
     await resets.revokeAll('user-17')
     const later = await resets.issue({ subject: 'user-17' })
-    expect(await resets.peek(one?.token as string)).toEqual({ state: 'unknown' })
+    expect(await resets.peek(one?.token as string)).toEqual({ result: 'unknown' })
     expect(await resets.consume(one?.token as string)).toEqual(unknown('revoked'))
     expect(await resets.consume(two?.token as string)).toEqual(unknown('revoked'))
-    expect(await resets.consume(other?.token as string)).toMatchObject({ state: 'consumed', subject: 'user-18' })
-    expect(await resets.consume(later.token)).toMatchObject({ state: 'consumed', subject: 'user-17' })
+    expect(await resets.consume(other?.token as string)).toMatchObject({ result: 'consumed', subject: 'user-18' })
+    expect(await resets.consume(later.token)).toMatchObject({ result: 'consumed', subject: 'user-17' })
     // What was used before was used: who has not heard of it still can.
-    expect(await resets.consume(used.token, { key: 'mine' })).toMatchObject({ state: 'consumed' })
+    expect(await resets.consume(used.token, { key: 'mine' })).toMatchObject({ result: 'consumed' })
   })
 
   it('ttl present, ttl kept: of the token, of the memory that it was used, and of the generation as long as any of its tokens', async () => {
@@ -106,11 +106,11 @@ describe.each(TOPOLOGIES)('one-time tokens on %s', (_, open) => {
   it('expired: it is unknown then, and so is who has used it', async () => {
     const resets = new OneTimeTokens(on.primitives, on.operation(), { ttlMs: 1, replayMs: 1 })
     const { token, id } = await resets.issue({ subject: 'user-17' })
-    await expect.poll(() => resets.peek(token)).toEqual({ state: 'unknown' })
+    await expect.poll(() => resets.peek(token)).toEqual({ result: 'unknown' })
     expect(await resets.consume(token)).toEqual(unknown(null))
     expect(await resets.revoke(id)).toBe('unknown')
     const used = await resets.issue({ subject: 'user-17', ttlMs: MINUTE_MS })
-    expect(await resets.consume(used.token, { key: 'mine' })).toMatchObject({ state: 'consumed' })
+    expect(await resets.consume(used.token, { key: 'mine' })).toMatchObject({ result: 'consumed' })
     await expect.poll(() => resets.consume(used.token, { key: 'mine' })).toEqual(unknown(null))
   })
 
@@ -118,12 +118,12 @@ describe.each(TOPOLOGIES)('one-time tokens on %s', (_, open) => {
     const resets = new OneTimeTokens(twice(on.primitives), on.operation())
     const { token } = await resets.issue({ subject: 'user-17', data: 1 })
     const first = await resets.consume(token, { key: 'request-7' })
-    expect(first).toMatchObject({ state: 'consumed', subject: 'user-17', data: 1 })
+    expect(first).toMatchObject({ result: 'consumed', subject: 'user-17', data: 1 })
     expect(await resets.consume(token, { key: 'request-7' })).toEqual(first)
     expect(await resets.consume(token, { key: 'request-8' })).toEqual(unknown('used'))
     expect(await resets.consume(token)).toEqual(unknown('used'))
     const other = await resets.issue({ subject: 'user-17' })
-    expect(await resets.consume(other.token)).toMatchObject({ state: 'consumed' })
+    expect(await resets.consume(other.token)).toMatchObject({ result: 'consumed' })
     const revoked = await resets.issue({ subject: 'user-17' })
     expect(await resets.revoke(revoked.id)).toBe('revoked')
   })
@@ -195,7 +195,7 @@ describe.each(TOPOLOGIES)('one-time tokens on %s', (_, open) => {
     const both = [new OneTimeTokens(on.primitives, operation), new OneTimeTokens(other, operation)] as const
     const { token } = await both[0].issue({ subject: 'user-17' })
     const used = await Promise.all(Array.from({ length: 400 }, (_, n) => both[n % 2 === 0 ? 0 : 1].consume(token)))
-    expect(used.filter(({ state }) => state === 'consumed')).toHaveLength(1)
+    expect(used.filter(({ result }) => result === 'consumed')).toHaveLength(1)
     const { issued, consumed = 0, refused } = on.counted('token')
     expect(issued).toBe(1)
     expect(consumed + (refused ?? 0)).toBe(200)
@@ -222,7 +222,7 @@ describe.each(TOPOLOGIES)('one-time tokens on %s', (_, open) => {
     expect(await resets.consume(id)).toEqual(unknown(null))
     const acme = new OneTimeTokens(on.primitives.forTenant('acme'), operation)
     expect(await acme.consume(token)).toEqual(unknown(null))
-    expect((await resets.consume(token)).state).toBe('consumed')
+    expect((await resets.consume(token)).result).toBe('consumed')
     await resets.consume(token)
     expect(JSON.stringify(on.logged)).toMatch(/token_refused/)
     for (const secret of [token, token.slice(22), '4912345']) expect(JSON.stringify(on.logged)).not.toContain(secret)
@@ -233,7 +233,7 @@ describe.each(TOPOLOGIES)('one-time tokens on %s', (_, open) => {
     const resets = new OneTimeTokens(on.primitives, operation, { dataMaxBytes: 100 })
     for (const data of [null, 0, '', 'a\nb\0c', [], { ü: '𝄞' }, 'x'.repeat(98), undefined]) {
       const { token } = await resets.issue({ subject: 'Ü\u2028 1 LIVE', data })
-      expect(await resets.consume(token)).toMatchObject({ state: 'consumed', subject: 'Ü\u2028 1 LIVE', data })
+      expect(await resets.consume(token)).toMatchObject({ result: 'consumed', subject: 'Ü\u2028 1 LIVE', data })
     }
     const before = await on.keys(operation)
     await expect(resets.issue({ subject: 'u', data: 'x'.repeat(99) })).rejects.toMatchObject({
@@ -266,14 +266,14 @@ describe.each(TOPOLOGIES)('one-time tokens on %s', (_, open) => {
             for (const other of tokens) if (other.subject === subject && other.state === 'live') other.state = 'revoked'
           } else if (one === undefined) {
           } else if (what === 'peek') {
-            expect((await resets.peek(one.token)).state).toBe(one.state === 'live' ? 'live' : 'unknown')
+            expect((await resets.peek(one.token)).result).toBe(one.state === 'live' ? 'live' : 'unknown')
           } else if (what === 'revoke') {
             expect(await resets.revoke(one.id)).toBe(one.state === 'used' ? 'unknown' : 'revoked')
             if (one.state === 'live') one.state = 'revoked'
           } else {
             const isMine = one.state === 'live' || (one.state === 'used' && one.key === key)
             const answer = await resets.consume(one.token, { key })
-            if (isMine) expect(answer).toMatchObject({ state: 'consumed', subject: one.subject })
+            if (isMine) expect(answer).toMatchObject({ result: 'consumed', subject: one.subject })
             else expect(answer).toEqual(unknown(one.state))
             if (one.state === 'live') Object.assign(one, { state: 'used', key })
           }

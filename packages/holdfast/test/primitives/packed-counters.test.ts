@@ -5,7 +5,7 @@ import { whileAway } from './support/away.js'
 import { losingReplies } from './support/lost-replies.js'
 import { type On, onSingle, TOPOLOGIES } from './support/topologies.js'
 
-const quota = { version: 1, fields: { calls: 'u8', score: 'i4', bytes: 'u53' }, keepMs: 60_000 } as const
+const quota = { version: 1, fields: { calls: 'u8', score: 'i4', bytes: 'u53' }, ttlMs: 60_000 } as const
 const MAX = Number.MAX_SAFE_INTEGER
 
 describe.each(TOPOLOGIES)('packed counters on %s', (_, open) => {
@@ -20,7 +20,7 @@ describe.each(TOPOLOGIES)('packed counters on %s', (_, open) => {
     const counters = new PackedCounters(on.primitives, operation, quota)
     expect(await counters.get('anna')).toEqual({ bytes: 0, calls: 0, score: 0 })
     expect(await counters.increment('anna', { calls: 256, score: 1 })).toEqual({
-      outcome: 'refused',
+      result: 'refused',
       values: { calls: 0, score: 0 },
       overflowed: ['calls'],
     })
@@ -33,7 +33,7 @@ describe.each(TOPOLOGIES)('packed counters on %s', (_, open) => {
     expect(await counters.set('anna', { calls: 250, score: -8 })).toBe('created')
     expect(await counters.set('anna', { bytes: MAX })).toBe('set')
     expect(await counters.increment('anna', { calls: 5, score: 3, bytes: -1 })).toEqual({
-      outcome: 'applied',
+      result: 'applied',
       values: { calls: 255, score: -5, bytes: MAX - 1 },
       overflowed: [],
     })
@@ -44,10 +44,10 @@ describe.each(TOPOLOGIES)('packed counters on %s', (_, open) => {
   })
 
   it.each<[Overflow, object]>([
-    ['wrap', { outcome: 'applied', values: { calls: 4, score: -7, bytes: 1 }, overflowed: ['calls', 'score'] }],
-    ['saturate', { outcome: 'applied', values: { calls: 255, score: 7, bytes: 1 }, overflowed: ['calls', 'score'] }],
-    ['fail-field', { outcome: 'partly', values: { calls: 250, score: 7, bytes: 1 }, overflowed: ['calls', 'score'] }],
-    ['fail-all', { outcome: 'refused', values: { calls: 250, score: 7, bytes: 0 }, overflowed: ['calls', 'score'] }],
+    ['wrap', { result: 'applied', values: { calls: 4, score: -7, bytes: 1 }, overflowed: ['calls', 'score'] }],
+    ['saturate', { result: 'applied', values: { calls: 255, score: 7, bytes: 1 }, overflowed: ['calls', 'score'] }],
+    ['fail-field', { result: 'partly', values: { calls: 250, score: 7, bytes: 1 }, overflowed: ['calls', 'score'] }],
+    ['fail-all', { result: 'refused', values: { calls: 250, score: 7, bytes: 0 }, overflowed: ['calls', 'score'] }],
   ])('existing key: a field that leaves its range, with %s', async (overflow, expected) => {
     const counters = new PackedCounters(on.primitives, on.operation(), { ...quota, overflow })
     await counters.set('anna', { calls: 250, score: 7 })
@@ -55,9 +55,9 @@ describe.each(TOPOLOGIES)('packed counters on %s', (_, open) => {
     expect(done).toEqual(expected)
     expect(await counters.get('anna')).toEqual(done.values)
     const other = await counters.increment('anna', { bytes: -5 }, { overflow: 'saturate' })
-    expect(other).toEqual({ outcome: 'applied', values: { bytes: 0 }, overflowed: ['bytes'] })
+    expect(other).toEqual({ result: 'applied', values: { bytes: 0 }, overflowed: ['bytes'] })
     const failed = await counters.increment('anna', { bytes: -5 }, { overflow: 'fail-field' })
-    expect(failed).toEqual({ outcome: 'refused', values: { bytes: 0 }, overflowed: ['bytes'] })
+    expect(failed).toEqual({ result: 'refused', values: { bytes: 0 }, overflowed: ['bytes'] })
   })
 
   it('ttl present, ttl kept: from the first write on, or explicitly none', async () => {
@@ -73,7 +73,7 @@ describe.each(TOPOLOGIES)('packed counters on %s', (_, open) => {
       await counters.set('anna', { score: 1 })
       expect(await on.redis.pttl(key)).toBeLessThanOrEqual(5_000)
       const forGood = on.operation()
-      await new PackedCounters(on.primitives, forGood, { ...quota, keepMs: 'none' })[write]('anna', { calls: 1 })
+      await new PackedCounters(on.primitives, forGood, { ...quota, ttlMs: 'none' })[write]('anna', { calls: 1 })
       const [endless = ''] = await on.keys(forGood)
       expect(await on.redis.pttl(endless)).toBe(-1)
     }
@@ -81,7 +81,7 @@ describe.each(TOPOLOGIES)('packed counters on %s', (_, open) => {
 
   it('expired: fields that are gone begin at 0', async () => {
     const operation = on.operation()
-    const counters = new PackedCounters(on.primitives, operation, { ...quota, keepMs: 1 })
+    const counters = new PackedCounters(on.primitives, operation, { ...quota, ttlMs: 1 })
     await counters.set('anna', { calls: 7 })
     await expect.poll(() => on.keys(operation)).toEqual([])
     expect(await counters.get('anna', ['calls'])).toEqual({ calls: 0 })
@@ -162,7 +162,7 @@ describe.each(TOPOLOGIES)('packed counters on %s', (_, open) => {
     const done = await Promise.all(
       Array.from({ length: 300 }, () => counters.increment('anna', { calls: 1, bytes: 2 })),
     )
-    expect(done.filter(({ outcome }) => outcome === 'applied')).toHaveLength(255)
+    expect(done.filter(({ result }) => result === 'applied')).toHaveLength(255)
     expect(await counters.get('anna')).toEqual({ calls: 255, bytes: 510, score: 0 })
     expect(on.counted('packed')).toEqual({ applied: 255, refused: 45 })
   })
@@ -196,7 +196,7 @@ describe.each(TOPOLOGIES)('packed counters on %s', (_, open) => {
     await fc.assert(
       fc.asyncProperty(types, fc.array(call, { maxLength: 10 }), async (types, calls) => {
         const fields = Object.fromEntries(types.map((one, n) => [`f${n}`, one]))
-        const counters = new PackedCounters(on.primitives, on.operation(), { version: 1, fields, keepMs: 60_000 })
+        const counters = new PackedCounters(on.primitives, on.operation(), { version: 1, fields, ttlMs: 60_000 })
         const model = new Map(counters.layout.map(({ name }) => [name, 0n]))
         for (const { isSet, numbers, overflow } of calls) {
           const asked = numbers.map(([where, offset, any], n) => {
@@ -226,14 +226,14 @@ describe.each(TOPOLOGIES)('packed counters on %s', (_, open) => {
       const signed = `i${bits}` as FieldType
       const unsigned = `u${bits}` as FieldType
       const fields = { before: 'u3', signed, unsigned, zlast: 'i3' } as const
-      const counters = new PackedCounters(on.primitives, on.operation(), { version: 1, fields, keepMs: 60_000 })
+      const counters = new PackedCounters(on.primitives, on.operation(), { version: 1, fields, ttlMs: 60_000 })
       const ends = Object.fromEntries(counters.layout.map(({ name, min, max }) => [name, { min, max }]))
       const all = (end: 'min' | 'max') =>
         Object.fromEntries(Object.entries(ends).map(([name, one]) => [name, one[end]]))
       await counters.set('anna', all('max'))
       expect(await counters.get('anna')).toEqual(all('max'))
       const over = { before: 1, signed: 1, unsigned: 1, zlast: 1 }
-      expect((await counters.increment('anna', over)).outcome).toBe('refused')
+      expect((await counters.increment('anna', over)).result).toBe('refused')
       expect((await counters.increment('anna', over, { overflow: 'saturate' })).values).toEqual(all('max'))
       expect((await counters.increment('anna', over, { overflow: 'wrap' })).values).toEqual(all('min'))
       const under = { before: -1, signed: -1, unsigned: -1, zlast: -1 }
@@ -284,7 +284,7 @@ describe('packed counters', () => {
       'fields: expected 1 to 64 fields by their names, got 0',
     ],
     ['a digit first', (p) => new PackedCounters(p, 'x', { ...quota, fields: { 1: 'u8' } }), 'fields: expected names'],
-    ['no word about the end', (p) => new PackedCounters(p, 'x', { ...quota, keepMs: undefined as never }), 'keepMs:'],
+    ['no word about the end', (p) => new PackedCounters(p, 'x', { ...quota, ttlMs: undefined as never }), 'ttlMs:'],
     [
       'another overflow',
       (p) => new PackedCounters(p, 'x', { ...quota, overflow: 'fail' as never }),
@@ -339,7 +339,7 @@ function incremented(
     model.set(name, overflow === 'wrap' ? wrapped : saturated)
   }
   return {
-    outcome: isRefused ? 'refused' : isFailing ? 'partly' : 'applied',
+    result: isRefused ? 'refused' : isFailing ? 'partly' : 'applied',
     values: Object.fromEntries(sums.map(({ name }) => [name, Number(model.get(name))])),
     overflowed,
   }

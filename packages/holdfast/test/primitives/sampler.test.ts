@@ -43,10 +43,10 @@ describe.each(TOPOLOGIES)('the sampler on %s', (_, open) => {
   it('tells what has lost its end from what was to have none', async () => {
     const operation = on.operation()
     const options = { version: 1, fields: { calls: 'u8' } } as const
-    await new PackedCounters(on.primitives, operation, { ...options, keepMs: 60_000 }).increment('user', { calls: 1 })
+    await new PackedCounters(on.primitives, operation, { ...options, ttlMs: 60_000 }).increment('user', { calls: 1 })
     const [key = ''] = await on.keys(operation)
     await on.redis.persist(key)
-    await new PackedCounters(on.primitives, operation, { ...options, keepMs: 'none' }).increment('user', { calls: 1 })
+    await new PackedCounters(on.primitives, operation, { ...options, ttlMs: 'none' }).increment('user', { calls: 1 })
     const { keys, ttlMissing } = (await walk(new KeySampler(on.primitives, { owner }))).sample
     expect(keys).toMatchObject({ packed: 1, 'packed-lasting': 1 })
     expect([ttlMissing.packed, ttlMissing['packed-lasting']]).toEqual([1, undefined])

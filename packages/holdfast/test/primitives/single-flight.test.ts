@@ -2,6 +2,7 @@ import { Primitives, SingleFlight } from 'holdfast/primitives'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { flightClaim, flightFail, flightGet, flightPut } from '../../src/redis/scripts.generated.js'
 import { whileAway } from './support/away.js'
+import { counting } from './support/runners.js'
 import { type On, onSingle, SECRET, TOPOLOGIES } from './support/topologies.js'
 
 /** Generous: the machine may be busy. */
@@ -291,6 +292,14 @@ describe.each(TOPOLOGIES)('single flight on %s', (_, open) => {
     expect((await able.get('a', own.load)).value).toBe(1)
   })
 
+  it('is never younger than just loaded, also where its end was moved or a clock was put back', async () => {
+    const operation = on.operation()
+    const flight = new SingleFlight(on.primitives, operation, { ttlMs: 60_000, staleMs: 0 })
+    await flight.get('a', () => 1)
+    await on.redis.pexpire((await on.keys(operation))[0] as string, 600_000)
+    expect(await flight.get('a', () => 2)).toEqual({ value: 1, source: 'fresh', ageMs: 0 })
+  })
+
   it('is loaded early, before it is stale, as its end comes near; not if that is not wanted', async () => {
     const operation = on.operation()
     const times = { ttlMs: 60_000, staleMs: 60_000 }
@@ -334,6 +343,22 @@ describe.each(TOPOLOGIES)('single flight on %s', (_, open) => {
 })
 
 describe('single flight', () => {
+  it('reads large values a few at a time: a call is not longer than its values, nor its answer', async () => {
+    const on = await onSingle()
+    const { primitives, counts } = counting(on.primitives)
+    for (const [bytesMax, calls] of [
+      [262_144, 1],
+      [1_048_576, 4],
+      [16_777_216, 32],
+    ] as const) {
+      const flight = new SingleFlight(primitives, `price-${bytesMax}`, { bytesMax })
+      counts.flight_get = 0
+      await Promise.all(Array.from({ length: 32 }, (_, n) => flight.get(`${n}`, () => n)))
+      expect(counts.flight_get).toBe(calls)
+    }
+    await on.close()
+  })
+
   it('redis away: one load at a time in a process, and the last value for as long as it may be stale', async () => {
     await whileAway(async (primitives) => {
       const flight = new SingleFlight(primitives, 'price', { ttlMs: 60_000, failedMs: 60_000 })

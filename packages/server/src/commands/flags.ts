@@ -46,7 +46,7 @@ export const setFlag: Run = async (given, terminal) => {
   return change(given, terminal, async (flags, author) => {
     // Without anything to be different it is a new one, or it is as it is.
     const changed = await flags.change(nameOf(config), different, author)
-    if (changed.type !== 'missing') return changed
+    if (changed.result !== 'missing') return changed
     return flags.put(nameOf(config), { on: false, ...different }, { ...author, version: author.version ?? 0 })
   })
 }
@@ -107,15 +107,15 @@ async function change(
     ...(version !== undefined && { version }),
   }
   const outcome = await withFlags(given, (flags) => make(flags, author))
-  if (outcome.type === 'missing') throw new StartError(noFlag(config))
-  if (outcome.type === 'conflict') {
+  if (outcome.result === 'missing') throw new StartError(noFlag(config))
+  if (outcome.result === 'conflict') {
     const has = outcome.flag === null ? 'there is none' : `it has version ${outcome.flag.version}`
     throw new StartError(`${nameOf(config)} was changed by somebody else: ${has}. Look at it, and try again`)
   }
-  const { type, flag, announced } = outcome
+  const { result, flag, announced } = outcome
   if (config.json) print(JSON.stringify(outcome))
   else if (flag === null) print(`The flag ${nameOf(config)} is deleted. Its history stays.`)
-  else print(`${flagTable([flag])}${type === 'unchanged' ? '\nIt was so already.' : ''}`)
+  else print(`${flagTable([flag])}${result === 'unchanged' ? '\nIt was so already.' : ''}`)
   if (!announced) complain('Redis could not be told: processes learn of it from Postgres, within their bound.')
   return EXIT.ok
 }

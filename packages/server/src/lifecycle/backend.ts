@@ -62,6 +62,9 @@ export async function openBackend({ redis, postgres }: Connections, settings: Ba
     migrate: false,
     telemetry,
     audit: auditOf(settings, tell),
+  }).catch(async (error) => {
+    await primitives.close()
+    throw error
   })
   try {
     const keys = await ApiKeys.of(postgres)

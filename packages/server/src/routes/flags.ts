@@ -186,17 +186,17 @@ const authorOf = ({ keyId }: Caller, { version, why }: { version?: number | unde
   ...(why !== undefined && { why }),
 })
 
-function refuse(outcome: Outcome): Exclude<Outcome, { type: 'missing' | 'conflict' }> {
-  if (outcome.type === 'missing') throw new HoldfastError('flag_not_found')
-  if (outcome.type === 'conflict') {
+function refuse(outcome: Outcome): Exclude<Outcome, { result: 'missing' | 'conflict' }> {
+  if (outcome.result === 'missing') throw new HoldfastError('flag_not_found')
+  if (outcome.result === 'conflict') {
     throw new HoldfastError('version_conflict', undefined, { version: outcome.flag?.version ?? 0 })
   }
   return outcome
 }
 
 function changeOf(outcome: Outcome) {
-  const { type, flag, announced } = refuse(outcome)
-  return { flag: asFlag(flag as FlagFacts), changed: type === 'changed', announced }
+  const { result, flag, announced } = refuse(outcome)
+  return { flag: asFlag(flag as FlagFacts), changed: result === 'changed', announced }
 }
 
 const asFlag = ({ createdAt, changedAt, ...flag }: FlagFacts) => ({

@@ -15,7 +15,7 @@ export interface ActivityOptions<Member> {
   /** Share one to combine several activities and experiments. Default: one of its own, which maps ids. */
   readonly index?: DenseIndex<Member>
   /** For how long a day is kept, from its first mark on. Default 90 days. */
-  readonly keepMs?: number
+  readonly ttlMs?: number
 }
 
 export interface OfDay {
@@ -25,7 +25,7 @@ export interface OfDay {
 
 export interface Marked {
   /** `already`: also where the answer of the first was lost, and the call went out again. */
-  readonly outcome: 'marked' | 'already'
+  readonly result: 'marked' | 'already'
   /** `2026-07-02` */
   readonly day: string
 }
@@ -45,7 +45,7 @@ export interface RetentionOptions {
   readonly onProgress?: (progress: Progress) => void
 }
 
-const KEEP_MS = 90 * DAY_MS
+const TTL_MS = 90 * DAY_MS
 /** As many as a call takes. */
 const MANY = 256
 /** Hashing so many ids keeps this process busy for some 30 ms. */
@@ -55,14 +55,14 @@ const RETENTION_DAYS_MAX = 31
 /** Who was active on which day, one bit for each: 10 million in 1.25 MB a day. */
 export class Activity<Member = Id> {
   readonly index: DenseIndex<Member>
-  readonly keepMs: number
+  readonly ttlMs: number
   readonly #context: Context
   readonly #bitmaps: Bitmaps<Member>
   readonly #mark: Calls
 
   constructor(primitives: Primitives, operation: string, options: ActivityOptions<Member> = {}) {
-    const { keepMs = KEEP_MS, index } = optionsOf('options', options)
-    this.keepMs = durationMs('keepMs', keepMs)
+    const { ttlMs = TTL_MS, index } = optionsOf('options', options)
+    this.ttlMs = durationMs('ttlMs', ttlMs)
     this.index = indexOf(primitives, operation, index)
     this.#context = primitives.context
     this.#bitmaps = new Bitmaps(primitives.context, 'activity', operation, this.index)
@@ -78,14 +78,14 @@ export class Activity<Member = Id> {
       this.#mark.add(
         this.#bitmaps.scope,
         [index.scope.base, this.#bitmaps.key(part, generation)],
-        [generation, arg, index.populationMax, this.keepMs],
+        [generation, arg, index.populationMax, this.ttlMs],
       ),
     )
     const [before, position] = this.#placed(answer, 0)
     sawPosition(this.#context, 'activity', position)
-    const outcome = before === 0 ? 'marked' : 'already'
-    tell(this.#context, 'activity', outcome)
-    return { outcome, day }
+    const result = before === 0 ? 'marked' : 'already'
+    tell(this.#context, 'activity', result)
+    return { result, day }
   }
 
   /**
@@ -108,7 +108,7 @@ export class Activity<Member = Id> {
           this.#bitmaps.scope,
           activityMarkMany,
           [index.scope.base, this.#bitmaps.key(part, generation)],
-          [some.length, generation, index.populationMax, this.keepMs, ...some],
+          [some.length, generation, index.populationMax, this.ttlMs, ...some],
         ),
       )
       const [fresh, highest] = this.#placed(answer, from)

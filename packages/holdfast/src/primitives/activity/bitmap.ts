@@ -18,7 +18,7 @@ export interface BitmapFacts {
   /** Of Redis, as MEMORY USAGE tells it. */
   readonly memoryBytes: number
   /** Null: it has no end, though it should. */
-  readonly ttlMs: number | null
+  readonly leftMs: number | null
 }
 
 /** The bitmaps of one owner (an activity, an experiment) over an index. */
@@ -91,14 +91,14 @@ export class Bitmap<Member> {
     const answer = (await this.#ask((keys, generation) =>
       callOnce(this.of.context, this.of.scope, activityInspect, keys, [generation]),
     )) as number[]
-    const [set, clear, bytes, memoryBytes, ttlMs] = answer as [number, number, number, number, number]
+    const [set, clear, bytes, memoryBytes, leftMs] = answer as [number, number, number, number, number]
     if (answer.length === 0) return null
     return {
       firstSet: set < 0 ? null : set,
       firstClear: clear >= this.of.index.populationMax ? null : clear,
       bytes,
       memoryBytes,
-      ttlMs: ttlMs < 0 ? null : ttlMs,
+      leftMs: leftMs < 0 ? null : leftMs,
     }
   }
 

@@ -17,7 +17,7 @@ export type Combination = 'and' | 'or' | 'xor' | 'not' | 'andnot'
 export interface CohortsOptions<Member> {
   readonly index: DenseIndex<Member>
   /** For how long a cohort is kept. Default one day. */
-  readonly keepMs?: number
+  readonly ttlMs?: number
 }
 
 export interface CombineOptions {
@@ -28,9 +28,9 @@ export interface CombineOptions {
 }
 
 export type Combined<Member> =
-  | { readonly outcome: 'made'; readonly cohort: Bitmap<Member>; readonly count: number }
+  | { readonly result: 'made'; readonly cohort: Bitmap<Member>; readonly count: number }
   /** A cohort that was to be combined is not there: it has expired. `at` is which. Nothing was made. */
-  | { readonly outcome: 'missing'; readonly at: number }
+  | { readonly result: 'missing'; readonly at: number }
 
 const COMBINATIONS = ['and', 'or', 'xor', 'not', 'andnot'] as const
 const BITMAPS_MAX = 32
@@ -46,15 +46,15 @@ const TRIES_MAX = 3
  * goes in portions, between which others have their turn. The result appears under its name as a whole, with its end.
  */
 export class Cohorts<Member> {
-  readonly keepMs: number
+  readonly ttlMs: number
   readonly #context: Context
   readonly #index: DenseIndex<Member>
   readonly #bitmaps: Bitmaps<Member>
 
   constructor({ context }: Primitives, operation: string, options: CohortsOptions<Member>) {
-    const { index, keepMs = DAY_MS } = optionsOf('options', options)
+    const { index, ttlMs = DAY_MS } = optionsOf('options', options)
     if (!(index instanceof DenseIndex)) throw invalid('index', 'a MappedIndex or an OwnIndex', show(index))
-    this.keepMs = durationMs('keepMs', keepMs)
+    this.ttlMs = durationMs('ttlMs', ttlMs)
     this.#context = context
     this.#index = index
     this.#bitmaps = new Bitmaps(context, 'activity', operation, this.#index)
@@ -84,7 +84,7 @@ export class Cohorts<Member> {
     for (let tries = 0; tries < TRIES_MAX; tries += 1) {
       const combined = await this.#make(cohort, how, bitmaps, reach, given)
       if (combined === null) continue
-      tell(this.#context, 'activity', combined.outcome)
+      tell(this.#context, 'activity', combined.result)
       return combined
     }
     throw new HoldfastError('unavailable', `what was made of the cohort was lost ${TRIES_MAX} times`)
@@ -109,11 +109,11 @@ export class Cohorts<Member> {
         // Nothing that another index was asked for counts any more.
         if (from > 0 && asked !== generation) return Promise.resolve(LOST)
         asked = generation
-        const args = [how.toUpperCase(), from, AT_ONCE_BYTES, PORTION_BYTES, total, population, this.keepMs, needed]
+        const args = [how.toUpperCase(), from, AT_ONCE_BYTES, PORTION_BYTES, total, population, this.ttlMs, needed]
         return this.#portion(cohort, bitmaps, run, generation, args)
       })
       if (!Array.isArray(answer)) return null
-      if (answer[0] instanceof Buffer) return { outcome: 'missing', at: Number(answer[1]) - 1 }
+      if (answer[0] instanceof Buffer) return { result: 'missing', at: Number(answer[1]) - 1 }
       const [marked, next, bytes, reached] = answer as [number, number, number, number]
       count += marked
       from = next
@@ -121,7 +121,7 @@ export class Cohorts<Member> {
       population = reached
       onProgress?.({ doneBytes: from, totalBytes: total })
     }
-    return { outcome: 'made', cohort, count }
+    return { result: 'made', cohort, count }
   }
 
   #portion(

@@ -27,15 +27,15 @@ export interface BloomFilterOptions {
  *   nothing is sure.
  */
 export type BloomMembership =
-  | { readonly state: 'absent' }
-  | { readonly state: 'maybe'; readonly why: 'bits' | 'missing' }
+  | { readonly result: 'absent' }
+  | { readonly result: 'maybe'; readonly because: 'bits' | 'missing' }
 
 /**
  * - `new`: it had not been added before, for sure, and it is now.
  * - `maybe`: it is in the filter now; perhaps it was before.
  * - `missing`: there is no filter that could take it. One that is being built has taken it.
  */
-export type BloomAdded = { readonly state: 'new' | 'maybe' | 'missing' }
+export type BloomAdded = { readonly result: 'new' | 'maybe' | 'missing' }
 
 export interface BloomFill {
   /** Of what answers now, which may have been made with other settings than these. */
@@ -80,9 +80,9 @@ export class BloomFilter {
   /** Makes an empty filter, unless there is one: where nothing has been added anywhere yet. Where something has, `rebuild` it. */
   async begin(): Promise<'begun' | 'exists' | 'expired'> {
     const { current } = await this.#store.news()
-    const state = current ? 'exists' : await this.#begin()
-    tell(this.#context, 'bloom', state)
-    return state
+    const result = current ? 'exists' : await this.#begin()
+    tell(this.#context, 'bloom', result)
+    return result
   }
 
   async add(item: string): Promise<BloomAdded> {
@@ -150,24 +150,24 @@ export class BloomFilter {
     for (;;) {
       const generation = newGeneration(this.size)
       await this.#store.make(generation)
-      const state = await this.#store.begin(generation)
+      const result = await this.#store.begin(generation)
       // Lost: it took longer than its chunks live.
-      if (state !== 'lost') return state
+      if (result !== 'lost') return result
     }
   }
 
   async #add(spot: Spot): Promise<BloomAdded> {
     const answer = await this.#store.add(spot)
-    const state = answer < 0 ? 'missing' : answer === 0 ? 'maybe' : 'new'
-    tell(this.#context, 'bloom', state === 'missing' ? 'missing' : state === 'new' ? 'added' : 'added_again')
-    return { state }
+    const result = answer < 0 ? 'missing' : answer === 0 ? 'maybe' : 'new'
+    tell(this.#context, 'bloom', result === 'missing' ? 'missing' : result === 'new' ? 'added' : 'added_again')
+    return { result }
   }
 
   async #check(spot: Spot): Promise<BloomMembership> {
     const answer = await this.#store.check(spot)
     tell(this.#context, 'bloom', answer < 0 ? 'missing' : answer === 0 ? 'absent' : 'maybe')
-    if (answer === 0) return { state: 'absent' }
-    return { state: 'maybe', why: answer < 0 ? 'missing' : 'bits' }
+    if (answer === 0) return { result: 'absent' }
+    return { result: 'maybe', because: answer < 0 ? 'missing' : 'bits' }
   }
 
   #spotsOf(items: unknown): Spot[] {

@@ -1,12 +1,12 @@
 import { options as optionsOf } from '../../input/index.js'
 import { tell } from '../context.js'
-import { durationMs } from '../keys.js'
+import { durationMs, TIMER_MAX_MS } from '../keys.js'
 import { type Generation, MARK_BYTES } from './generation.js'
 import { chunkOf, offsetsOf, type Spot } from './spot.js'
 import type { BloomStore } from './store.js'
 
 export interface BloomMirrorOptions {
-  /** How long it rests between two looks at Redis. Default 10 s. */
+  /** How long it rests between two looks at Redis: up to a day. Default 10 s. */
   readonly everyMs?: number
   /** From what age on it is not believed any more, and says `maybe` to everything. Default six times `everyMs`. */
   readonly maxAgeMs?: number
@@ -17,8 +17,8 @@ export interface BloomMirrorOptions {
  * - `maybe`: ask who knows. `bits`: it may be there; `missing`: there is no filter; `stale`: the mirror could not look at Redis for too long.
  */
 export type BloomMirrorMembership =
-  | { readonly state: 'absent'; readonly asOf: Date }
-  | { readonly state: 'maybe'; readonly why: 'bits' | 'missing' | 'stale' }
+  | { readonly result: 'absent'; readonly asOf: Date }
+  | { readonly result: 'maybe'; readonly because: 'bits' | 'missing' | 'stale' }
 
 interface Copy {
   readonly generation: Generation
@@ -54,7 +54,7 @@ export class BloomMirror {
 
   constructor(store: BloomStore, spotOf: (item: unknown) => Spot, options: BloomMirrorOptions) {
     const { everyMs = 10_000, maxAgeMs } = optionsOf('options', options)
-    this.everyMs = durationMs('everyMs', everyMs, 10)
+    this.everyMs = durationMs('everyMs', everyMs, 10, TIMER_MAX_MS)
     this.maxAgeMs = durationMs('maxAgeMs', maxAgeMs ?? 6 * this.everyMs, this.everyMs)
     this.#store = store
     this.#spotOf = spotOf
@@ -64,7 +64,7 @@ export class BloomMirror {
 
   mightHave(item: string): BloomMirrorMembership {
     const answer = this.#answer(this.#spotOf(item))
-    this.#answers[answer.state === 'absent' ? 'mirror_absent' : 'mirror_maybe'] += 1
+    this.#answers[answer.result === 'absent' ? 'mirror_absent' : 'mirror_maybe'] += 1
     return answer
   }
 
@@ -103,12 +103,14 @@ export class BloomMirror {
   }
 
   async #look(): Promise<void> {
+    const { context, scope } = this.#store
+    if (context.closing.aborted) return
     try {
       await this.refresh()
     } catch (error) {
-      tell(this.#store.context, 'bloom', 'refresh_failed')
-      const { facts } = this.#store.scope
-      this.#store.context.telemetry.log?.('warn', 'bloom_refresh_failed', { ...facts, reason: String(error) })
+      if (context.closing.aborted) return
+      tell(context, 'bloom', 'refresh_failed')
+      context.telemetry.log?.('warn', 'bloom_refresh_failed', { ...scope.facts, reason: String(error) })
     }
     if (this.#isClosed) return
     // Not all processes at the same moment.
@@ -133,7 +135,7 @@ export class BloomMirror {
     if (this.#isClosed) return
     this.#copy = copy
     this.#lookedAt = lookedAt
-    this.#absent = Object.freeze({ state: 'absent', asOf })
+    this.#absent = Object.freeze({ result: 'absent', asOf })
     for (const spot of this.#addedMeanwhile) if (copy) mark(copy, spot)
     tell(context, 'bloom', 'refreshed')
     for (const result of ['mirror_absent', 'mirror_maybe'] as const) {
@@ -192,6 +194,6 @@ function mark({ generation, bits }: Copy, spot: Spot): void {
   }
 }
 
-function maybe(why: 'bits' | 'missing' | 'stale'): BloomMirrorMembership {
-  return Object.freeze({ state: 'maybe', why })
+function maybe(because: 'bits' | 'missing' | 'stale'): BloomMirrorMembership {
+  return Object.freeze({ result: 'maybe', because })
 }

@@ -12,8 +12,8 @@ import { type BloomStore, BUILD_TTL_MS } from './store.js'
  * - `expired`: the filter has ended.
  */
 export type BloomRebuilt =
-  | { readonly state: 'swapped'; readonly items: number }
-  | { readonly state: 'busy' | 'lost' | 'expired' }
+  | { readonly result: 'swapped'; readonly items: number }
+  | { readonly result: 'busy' | 'lost' | 'expired' }
 
 /** All that belongs into the filter, as of when it is called or later. */
 export type BloomItems = () => AsyncIterable<string> | Iterable<string>
@@ -28,8 +28,8 @@ export async function rebuild(
   items: BloomItems,
 ): Promise<BloomRebuilt> {
   const rebuilt = await build(store, size, spotOf, items)
-  tell(store.context, 'bloom', rebuilt.state)
-  note(store.context, `bloom_rebuild_${rebuilt.state}`, store.scope)
+  tell(store.context, 'bloom', rebuilt.result)
+  note(store.context, `bloom_rebuild_${rebuilt.result}`, store.scope)
   return rebuilt
 }
 
@@ -43,7 +43,7 @@ async function build(
   await store.make(next)
   if ((await store.offer(next)) === 'busy') {
     // Its chunks end by themselves.
-    return { state: 'busy' }
+    return { result: 'busy' }
   }
   // The items may be slow to come: what is built is kept for as long as somebody waits for them.
   const alive = setInterval(() => void store.renew(next).catch(() => {}), BUILD_TTL_MS / 3)
@@ -53,11 +53,11 @@ async function build(
     let count = 0
     for await (const part of inPortions(items())) {
       const isIn = await Promise.all(part.map((item) => store.fill(next, spotOf(item))))
-      if (isIn.includes(false)) return { state: 'lost' }
+      if (isIn.includes(false)) return { result: 'lost' }
       count += part.length
     }
-    const state = await store.swap(next)
-    return state === 'swapped' ? { state, items: count } : { state }
+    const result = await store.swap(next)
+    return result === 'swapped' ? { result, items: count } : { result }
   } catch (error) {
     await store.abandon(next).catch(() => {})
     throw error

@@ -16,21 +16,21 @@ export interface ExposureOptions<Variant extends string, Member> {
   /** That of an activity, to see who of a variant was active. Default: one of its own, which maps ids. */
   readonly index?: DenseIndex<Member>
   /** For how long all of it is kept, from the first exposure on. Default 90 days. */
-  readonly keepMs?: number
+  readonly ttlMs?: number
 }
 
 export type Exposed<Variant extends string> =
   /** `repeated`: it was this variant before. */
-  | { readonly outcome: 'exposed' | 'repeated'; readonly variant: Variant }
+  | { readonly result: 'exposed' | 'repeated'; readonly variant: Variant }
   /** It was another one before, and that stays. Null: one that is not declared here. */
-  | { readonly outcome: 'kept'; readonly variant: Variant | null }
+  | { readonly result: 'kept'; readonly variant: Variant | null }
 
 export type ExposedTo<Variant extends string> =
   | { readonly isExposed: false }
   /** Null: to one that is not declared here. */
   | { readonly isExposed: true; readonly variant: Variant | null }
 
-const KEEP_MS = 90 * DAY_MS
+const TTL_MS = 90 * DAY_MS
 const VARIANTS_MAX = 16
 const ALL = 'all'
 
@@ -38,17 +38,17 @@ const ALL = 'all'
 export class Exposure<const Variant extends string, Member = Id> {
   readonly index: DenseIndex<Member>
   readonly variants: readonly Variant[]
-  readonly keepMs: number
+  readonly ttlMs: number
   readonly #context: Context
   readonly #bitmaps: Bitmaps<Member>
   readonly #expose: Calls
   readonly #find: Calls
 
   constructor(primitives: Primitives, experiment: string, options: ExposureOptions<Variant, Member>) {
-    const { variants, index, keepMs = KEEP_MS } = optionsOf('options', options)
+    const { variants, index, ttlMs = TTL_MS } = optionsOf('options', options)
     const { context } = primitives
     this.variants = checkVariants(variants) as readonly Variant[]
-    this.keepMs = durationMs('keepMs', keepMs)
+    this.ttlMs = durationMs('ttlMs', ttlMs)
     this.index = indexOf(primitives, experiment, index)
     this.#context = context
     this.#bitmaps = new Bitmaps(context, 'exposure', experiment, this.index)
@@ -58,7 +58,7 @@ export class Exposure<const Variant extends string, Member = Id> {
 
   /** Which variant the member has to be shown from now on is in the answer: it may have seen another one before. */
   async expose(member: Member, variant: Variant): Promise<Exposed<Variant>> {
-    const { index, keepMs } = this
+    const { index, ttlMs } = this
     const which = this.variants.indexOf(oneOf('variant', variant, this.variants)) + 1
     const arg = index.argOf(member)
     const answer = await index.within(true, (generation) =>
@@ -66,7 +66,7 @@ export class Exposure<const Variant extends string, Member = Id> {
         generation,
         arg,
         index.populationMax,
-        keepMs,
+        ttlMs,
         which,
       ]),
     )
@@ -77,8 +77,8 @@ export class Exposure<const Variant extends string, Member = Id> {
     const [isFirst, seen, position] = answer as [number, number, number]
     sawPosition(this.#context, 'exposure', position)
     const exposed = this.#exposed(isFirst === 1, seen, variant)
-    tell(this.#context, 'exposure', exposed.outcome)
-    if (exposed.outcome === 'kept') note(this.#context, 'exposure_kept', this.#bitmaps.scope, { asked: variant })
+    tell(this.#context, 'exposure', exposed.result)
+    if (exposed.result === 'kept') note(this.#context, 'exposure_kept', this.#bitmaps.scope, { asked: variant })
     return exposed
   }
 
@@ -115,9 +115,9 @@ export class Exposure<const Variant extends string, Member = Id> {
   }
 
   #exposed(isFirst: boolean, seen: number, asked: Variant): Exposed<Variant> {
-    if (isFirst) return { outcome: 'exposed', variant: asked }
+    if (isFirst) return { result: 'exposed', variant: asked }
     const variant = this.variants[seen - 1] ?? null
-    return variant === asked ? { outcome: 'repeated', variant } : { outcome: 'kept', variant }
+    return variant === asked ? { result: 'repeated', variant } : { result: 'kept', variant }
   }
 }
 

@@ -16,25 +16,30 @@ export function checkName(value: unknown): string {
   throw invalid('name', '1 to 64 characters of a-z, 0-9, _, . and -, the first of them a letter or digit', show(value))
 }
 
-/** A flag in its one form: everything named, nothing else in it. */
+/** A flag in its one form: everything named, nothing else in it. Null is not nothing: a percentage that got lost must not become 100. */
 export function checkDefinition(value: unknown): FlagDefinition {
   if (value === undefined) throw invalid('flag', 'an object', show(value))
   const given = only('flag', value, ['on', 'percentage', 'rules', 'description'])
   return {
     on: checkFlag('on', given.on),
-    percentage: checkPercentage('percentage', given.percentage ?? 100),
-    rules: some('rules', given.rules ?? [], 0, FLAG_LIMITS.rules).map((rule, at) => checkRule(`rules[${at}]`, rule)),
-    description:
-      (given.description ?? '') === '' ? '' : text('description', given.description, FLAG_LIMITS.descriptionLength),
+    percentage: given.percentage === undefined ? 100 : checkPercentage('percentage', given.percentage),
+    rules: checkRules(given.rules === undefined ? [] : given.rules),
+    description: checkDescription(given.description === undefined ? '' : given.description),
   }
 }
 
 /** Some of it: what is to be different from what there is. */
 export function checkChanges(value: unknown): Partial<FlagDefinition> {
   const given = only('flag', value, ['on', 'percentage', 'rules', 'description'])
-  const whole = checkDefinition({ ...given, on: given.on ?? false })
+  const whole = checkDefinition({ ...given, on: given.on === undefined ? false : given.on })
   return Object.fromEntries(Object.entries(whole).filter(([name]) => given[name] !== undefined))
 }
+
+const checkRules = (value: unknown): FlagRule[] =>
+  some('rules', value, 0, FLAG_LIMITS.rules).map((rule, at) => checkRule(`rules[${at}]`, rule))
+
+const checkDescription = (value: unknown): string =>
+  value === '' ? '' : text('description', value, FLAG_LIMITS.descriptionLength)
 
 function checkRule(at: string, value: unknown): FlagRule {
   const { when, serve } = only(at, value, ['when', 'serve'])

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { flagsRead, flagsWrite } from '../../redis/scripts.generated.js'
 import { Calls, damaged } from '../calls.js'
-import { type Context, tell } from '../context.js'
+import { type Context, ofDatabase, tell } from '../context.js'
 import { KeySpace, type Scope } from '../keys.js'
 import { checkDefinition, checkName } from './check.js'
 import type { FlagFacts } from './definition.js'
@@ -19,7 +19,10 @@ export interface CopyLook {
   readonly isTurn: boolean
 }
 
-/** Flags are looked after from outside of an application (HTTP, the command line), so that they belong to no owner but to the tenant. */
+/**
+ * Flags are looked after from outside of an application (HTTP, the command line), so that they belong to no owner but to a tenant of a
+ * database. The copy is found with the secret of that: another database has another copy, also where both have one Redis.
+ */
 const OWNER = 'holdfast'
 const OPERATION = 'all'
 const DIGITS = 16
@@ -39,7 +42,7 @@ export class FlagCopy {
 
   constructor(context: Context) {
     this.#context = context
-    this.scope = new KeySpace({ ...context, owner: OWNER }, 'flags', OPERATION).whole
+    this.scope = new KeySpace({ ...ofDatabase(context, 'what flags are'), owner: OWNER }, 'flags', OPERATION).whole
     this.#keys = [this.scope.key('copy'), this.scope.key('turn')]
     this.#read = new Calls(context, 'flags', flagsRead)
     this.#write = new Calls(context, 'flags', flagsWrite)

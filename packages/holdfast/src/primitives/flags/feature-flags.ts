@@ -31,16 +31,16 @@ export interface FlagAuthor {
 export type FlagChange =
   | {
       /** `unchanged`: it was so already, and nothing was written. */
-      readonly type: 'changed' | 'unchanged'
+      readonly result: 'changed' | 'unchanged'
       /** As it is now; null: it is deleted. */
       readonly flag: Flag | null
       /** False: Redis could not be told, so that others learn it a little later, within the bound. */
       readonly announced: boolean
     }
   /** It has another version than was expected: somebody else was first. */
-  | { readonly type: 'conflict'; readonly flag: Flag | null }
+  | { readonly result: 'conflict'; readonly flag: Flag | null }
   /** There is no such flag. */
-  | { readonly type: 'missing' }
+  | { readonly result: 'missing' }
 
 export interface FlagAnswer extends Verdict {
   /** Of the flag that was asked; null: there is none. */
@@ -149,14 +149,14 @@ export class FeatureFlags {
     const asked = checkAuthor(author)
     for (let tries = 1; ; tries += 1) {
       const flag = await this.get(name)
-      if (flag === null) return this.#told(name, 'put', { type: 'missing' })
+      if (flag === null) return this.#told(name, 'put', { result: 'missing' })
       if (asked.version !== null && asked.version !== flag.version)
-        return this.#told(name, 'put', { type: 'conflict', flag })
+        return this.#told(name, 'put', { result: 'conflict', flag })
       const { on, percentage, rules, description, version } = flag
       const definition = { on, percentage, rules, description, ...different }
-      const result = await this.#change(name, 'put', definition, { ...author, version })
+      const changed = await this.#change(name, 'put', definition, { ...author, version })
       // Somebody else changed it in between, perhaps another part of it.
-      if (result.type !== 'conflict' || tries === CHANGE_TRIES) return result
+      if (changed.result !== 'conflict' || tries === CHANGE_TRIES) return changed
     }
   }
 
@@ -210,12 +210,13 @@ export class FeatureFlags {
     return this.#told(name, kind, await this.#store.change(change))
   }
 
-  async #told(name: string, kind: FlagChangeKind, result: StoredChange): Promise<FlagChange> {
-    tell(this.#context, 'flags', result.type)
-    if (result.type === 'missing' || result.type === 'conflict') return result
-    if (result.type === 'changed') note(this.#context, 'flag_changed', this.#copy.scope, { flag: name, change: kind })
+  async #told(name: string, kind: FlagChangeKind, change: StoredChange): Promise<FlagChange> {
+    const { result } = change
+    tell(this.#context, 'flags', result)
+    if (change.result === 'missing' || change.result === 'conflict') return change
+    if (result === 'changed') note(this.#context, 'flag_changed', this.#copy.scope, { flag: name, change: kind })
     // Also where it was so already: whoever asks again may have lost the answer, and with it the announcement.
-    return { ...result, announced: await this.#announce() }
+    return { ...change, announced: await this.#announce() }
   }
 
   /** What was changed is changed: that Redis, or a second answer of Postgres, is missing makes it known later, not less. */

@@ -12,9 +12,9 @@ export interface FlagSet {
 
 /** What a change of a flag can come to, in Postgres. */
 export type StoredChange =
-  | { readonly type: 'changed' | 'unchanged'; readonly flag: Flag | null }
-  | { readonly type: 'conflict'; readonly flag: Flag | null }
-  | { readonly type: 'missing' }
+  | { readonly result: 'changed' | 'unchanged'; readonly flag: Flag | null }
+  | { readonly result: 'conflict'; readonly flag: Flag | null }
+  | { readonly result: 'missing' }
 
 export type FlagChangeKind = 'put' | 'kill' | 'unkill' | 'delete'
 
@@ -86,7 +86,7 @@ export class FlagStore {
     const [row] = await this.#postgres.query<ChangeRow>('changeFlag', values)
     const { outcome, flag } = row as ChangeRow
     if (outcome === 'full') throw full()
-    return outcome === 'missing' ? { type: 'missing' } : { type: outcome, flag: flag && flagOf(flag) }
+    return outcome === 'missing' ? { result: 'missing' } : { result: outcome, flag: flag && flagOf(flag) }
   }
 
   /** The latest first. */

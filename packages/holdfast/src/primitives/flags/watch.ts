@@ -44,6 +44,9 @@ export class FlagWatch {
   #asking: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
   #isOn = false
+  /** Which start it is: one that was stopped while it looked must not go on beside the next. */
+  #round = 0
+  readonly #stop = () => this.stop()
   #failure: unknown
   #askedAt = Number.NEGATIVE_INFINITY
   #isBehind = false
@@ -76,9 +79,11 @@ export class FlagWatch {
 
   /** Looks on from now. Rejects where nothing could be read; looking goes on all the same. */
   async start(): Promise<void> {
+    this.#context.closing.throwIfAborted()
     if (!this.#isOn) {
       this.#isOn = true
-      this.#tick()
+      this.#context.closing.addEventListener('abort', this.#stop, { once: true })
+      this.#tick(++this.#round)
     }
     if (this.#known === null) await this.look()
     if (this.#known === null) throw this.#failure
@@ -86,6 +91,7 @@ export class FlagWatch {
 
   stop(): void {
     this.#isOn = false
+    this.#context.closing.removeEventListener('abort', this.#stop)
     clearTimeout(this.#timer)
   }
 
@@ -102,12 +108,12 @@ export class FlagWatch {
     if (this.#isOn) this.#offer(idOf(set), set.flags, askedAt)
   }
 
-  #tick(): void {
+  #tick(round: number): void {
     const startedAt = performance.now()
     void this.look().finally(() => {
-      if (!this.#isOn) return
+      if (!this.#isOn || round !== this.#round) return
       const restMs = Math.max(0, this.#pollMs - (performance.now() - startedAt))
-      this.#timer = setTimeout(() => this.#tick(), restMs)
+      this.#timer = setTimeout(() => this.#tick(round), restMs)
       this.#timer.unref()
     })
   }

@@ -1,5 +1,5 @@
 import { HoldfastError } from '../../errors/index.js'
-import { type HeldStore, type HeldTerms, Lease, type Loss } from '../../lock/index.js'
+import { type HeldLeases, type HeldStore, type HeldTerms, Lease, type Loss } from '../../lock/index.js'
 
 export interface MarkerActions {
   renew(owner: string, ttlMs: number): Promise<boolean>
@@ -17,7 +17,7 @@ export class Marker implements HeldStore {
   readonly #actions: MarkerActions
   #end: (owner: string) => Promise<boolean>
 
-  constructor(actions: MarkerActions, owner: string, until: number, terms: HeldTerms, held: Set<Lease>) {
+  constructor(actions: MarkerActions, owner: string, until: number, terms: HeldTerms, held: HeldLeases) {
     this.#actions = actions
     this.#end = (who) => actions.fail(who)
     this.#lease = new Lease({ store: this, owner, token: 0, until }, terms, held, undefined)

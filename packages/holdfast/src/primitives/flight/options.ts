@@ -1,5 +1,5 @@
 import { integer, invalid, oneOf, options as optionsOf, show } from '../../input/index.js'
-import { durationMs } from '../keys.js'
+import { durationMs, TIMER_MAX_MS } from '../keys.js'
 
 export interface FlightTimes {
   /** For how long a value is fresh. */
@@ -9,11 +9,11 @@ export interface FlightTimes {
 }
 
 export interface SingleFlightOptions extends Partial<FlightTimes> {
-  /** How long others wait when the process that loads dies. Renewed while it loads. Default 5 s. */
+  /** How long others wait when the process that loads dies. Renewed while it loads. 100 ms to a day; default 5 s. */
   readonly markerMs?: number
-  /** A load is given up after this. Default one minute, at least `markerMs`. */
+  /** A load is given up after this: `markerMs` to a day. Default one minute, or `markerMs`. */
   readonly loadMaxMs?: number
-  /** How long a caller waits for a value that somebody else loads. Default 10 s. */
+  /** How long a caller waits for a value that somebody else loads: up to a day; 0: not at all. Default 10 s. */
   readonly waitMs?: number
   /** What a caller gets who has waited for so long: `timeout`, or what it loads itself. Default `'error'`. */
   readonly afterWait?: 'error' | 'load'
@@ -33,14 +33,12 @@ export type CheckedOptions = Required<SingleFlightOptions>
 
 const MINUTE_MS = 60_000
 const MARKER_MIN_MS = 100
-/** Of what is waited for by a timer: one of Node's that is set for longer than 24 days fires at once. */
-const WAIT_MAX_MS = 24 * 60 * MINUTE_MS
 const BYTES_MAX = 16 * 1024 * 1024
 const EAGERNESS_MAX = 100
 
 export function checkOptions(given: unknown): CheckedOptions {
   const asked = optionsOf('options', given)
-  const markerMs = durationMs('markerMs', asked.markerMs ?? 5_000, MARKER_MIN_MS, WAIT_MAX_MS)
+  const markerMs = durationMs('markerMs', asked.markerMs ?? 5_000, MARKER_MIN_MS, TIMER_MAX_MS)
   const loadMaxMs = asked.loadMaxMs ?? Math.max(MINUTE_MS, markerMs)
   const { eagerness = 1 } = asked
   if (typeof eagerness !== 'number' || !(eagerness >= 0 && eagerness <= EAGERNESS_MAX)) {
@@ -49,8 +47,8 @@ export function checkOptions(given: unknown): CheckedOptions {
   return {
     ...checkTimes(given, { ttlMs: MINUTE_MS, staleMs: MINUTE_MS }),
     markerMs,
-    loadMaxMs: durationMs('loadMaxMs', loadMaxMs, markerMs, WAIT_MAX_MS),
-    waitMs: durationMs('waitMs', asked.waitMs ?? 10_000, 0, WAIT_MAX_MS),
+    loadMaxMs: durationMs('loadMaxMs', loadMaxMs, markerMs, TIMER_MAX_MS),
+    waitMs: durationMs('waitMs', asked.waitMs ?? 10_000, 0, TIMER_MAX_MS),
     afterWait: oneOf('afterWait', asked.afterWait ?? 'error', ['error', 'load']),
     failedMs: durationMs('failedMs', asked.failedMs ?? 1_000),
     eagerness,

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { HoldfastError } from '../../errors/index.js'
 import { invalid, show } from '../../input/index.js'
-import { type HeldTerms, type Lease, nextOwner, safeUntil } from '../../lock/index.js'
+import { type HeldTerms, nextOwner, safeUntil } from '../../lock/index.js'
 import { backoffMs } from '../../redis/index.js'
 import { damaged } from '../calls.js'
 import { type Context, note, tell } from '../context.js'
@@ -50,7 +50,6 @@ export class SingleFlight {
   readonly #options: CheckedOptions
   readonly #terms: HeldTerms
   readonly #kept: Kept
-  readonly #held = new Set<Lease>()
   /** What this process loads or waits for: equal calls share it. */
   readonly #flights = new Map<string, Promise<Found>>()
   /** One server is there for all scopes or for none; of a Cluster a part may be away. */
@@ -60,7 +59,7 @@ export class SingleFlight {
     this.#options = checkOptions(options)
     this.#context = context
     this.#space = new KeySpace(context, 'flight', operation)
-    this.#store = new FlightStore(context, this.#options.schemaVersion)
+    this.#store = new FlightStore(context, this.#options)
     this.#kept = new Kept(this.#options.keptMax)
     const { markerMs, loadMaxMs } = this.#options
     this.#terms = {
@@ -74,7 +73,6 @@ export class SingleFlight {
         ;(marker as Marker).lost(loss)
       },
     }
-    context.closing.addEventListener('abort', () => this.#close(), { once: true })
   }
 
   /** The value, loaded if it is not there. The error of `load` is that of the caller whose call has loaded. */
@@ -154,9 +152,10 @@ export class SingleFlight {
 
   /** Under the marker. Not kept: the marker was lost, so that what was loaded, if it was, may be outdated. */
   async #load(asked: Asked, owner: string, askedAt: number): Promise<{ loaded?: Loaded; isKept: boolean }> {
+    this.#context.closing.throwIfAborted()
     const { schemaVersion, failedMs, markerMs } = this.#options
     const actions = this.#store.actions(asked.scope, failedMs)
-    const marker = new Marker(actions, owner, safeUntil(askedAt, markerMs), this.#terms, this.#held)
+    const marker = new Marker(actions, owner, safeUntil(askedAt, markerMs), this.#terms, this.#context.held)
     let loaded: Loaded
     try {
       loaded = await this.#run(asked, marker.signal)
@@ -204,7 +203,7 @@ export class SingleFlight {
 
   #found(asked: Asked, loaded: Loaded, leftMs: number): Found {
     const { json, ttlMs, staleMs, loadMs } = loaded
-    const ageMs = ttlMs + staleMs - leftMs
+    const ageMs = Math.max(0, ttlMs + staleMs - leftMs)
     this.#kept.keep(asked.scope.hash, loaded, ageMs)
     const freshMs = leftMs - staleMs
     // The nearer the end and the longer a load takes, the likelier: callers of all processes choose different moments, and a slow value
@@ -300,9 +299,5 @@ export class SingleFlight {
     this.#kept.of(scope.hash).failedUntil = performance.now() + this.#options.failedMs
     tell(this.#context, 'flight', 'failed')
     note(this.#context, 'flight_load_failed', scope)
-  }
-
-  #close(): void {
-    for (const lease of this.#held) lease.lose('closed')
   }
 }

@@ -4,6 +4,7 @@ import { type Context, tell } from '../context.js'
 import type { Scope } from '../keys.js'
 import { beginOf, decode, type Loaded } from './envelope.js'
 import type { MarkerActions } from './marker.js'
+import type { CheckedOptions } from './options.js'
 
 export type Looked =
   | { readonly type: 'value'; readonly loaded: Loaded; readonly leftMs: number }
@@ -13,6 +14,9 @@ export type Looked =
   | { readonly type: 'busy'; readonly ms: number }
   /** Whoever was to load it failed: nobody should try for so long. */
   | { readonly type: 'failed'; readonly ms: number }
+
+/** The most that the values of one call may have together: while it is answered, the server answers nobody else. */
+const CALL_BYTES_MAX = 8 * 1024 * 1024
 
 /** Values and markers in Redis: `…:{scope}` is the value, `…:{scope}:marker` the marker of who loads it. */
 export class FlightStore {
@@ -25,10 +29,10 @@ export class FlightStore {
   readonly #claim: Calls
   readonly #renew: Calls
 
-  constructor(context: Context, schemaVersion: number) {
+  constructor(context: Context, { schemaVersion, bytesMax }: CheckedOptions) {
     this.#context = context
     this.#begin = beginOf(schemaVersion)
-    this.#get = new Calls(context, 'flight', flightGet)
+    this.#get = new Calls(context, 'flight', flightGet, Math.max(1, Math.floor(CALL_BYTES_MAX / bytesMax)))
     // Values may be large, and few are put at a time.
     this.#put = new Calls(context, 'flight', flightPut, 1)
     this.#fail = new Calls(context, 'flight', flightFail)

@@ -25,14 +25,14 @@ export interface RunCall extends IdempotencyCall {
 
 /** Somebody is at it. */
 interface Processing {
-  readonly state: 'processing'
+  readonly result: 'processing'
   /** After so long it is worth asking again: unless its owner renews the lease, somebody else can have it then. */
   readonly leftMs: number
 }
 
 export type IdempotencyClaim<Response = unknown> =
   | {
-      readonly state: 'claimed'
+      readonly result: 'claimed'
       /** What you complete, fail or renew it with. */
       readonly token: string
       /** 1 for the first. */
@@ -41,17 +41,17 @@ export type IdempotencyClaim<Response = unknown> =
       readonly tookOver: boolean
     }
   | Processing
-  | { readonly state: 'completed'; readonly response: Response; readonly replayed: true }
+  | { readonly result: 'completed'; readonly response: Response; readonly replayed: true }
 
 export type IdempotencyLook<Response = unknown> =
-  | { readonly state: 'free' }
+  | { readonly result: 'free' }
   /** `leftMs` 0: the lease has run out, and the next claim gets it. */
-  | { readonly state: 'processing'; readonly attempt: number; readonly leftMs: number }
-  | { readonly state: 'completed'; readonly attempt: number; readonly response: Response }
-  | { readonly state: 'failed'; readonly attempt: number; readonly reason: string }
+  | { readonly result: 'processing'; readonly attempt: number; readonly leftMs: number }
+  | { readonly result: 'completed'; readonly attempt: number; readonly response: Response }
+  | { readonly result: 'failed'; readonly attempt: number; readonly reason: string }
 
 export type IdempotentRun<Response = unknown> =
-  | { readonly state: 'completed'; readonly response: Response; readonly replayed: boolean }
+  | { readonly result: 'completed'; readonly response: Response; readonly replayed: boolean }
   | Processing
 
 export interface IdempotentWork<Response = unknown> {

@@ -19,9 +19,9 @@ export interface Completed {
 
 /** What Redis shows of a key. `ask`: only Postgres can tell. */
 export type Shown =
-  | { readonly state: 'ask' }
-  | { readonly state: 'processing'; readonly leftMs: number }
-  | { readonly state: 'completed'; readonly request: string | null; readonly response: string }
+  | { readonly result: 'ask' }
+  | { readonly result: 'processing'; readonly leftMs: number }
+  | { readonly result: 'completed'; readonly request: string | null; readonly response: string }
 
 /**
  * For so long one claim of a key at most gets through to Postgres, and the others hear that it is being processed. So it is also the most by
@@ -52,12 +52,12 @@ export class Front {
   async ask(scope: Scope, token: string): Promise<Shown> {
     // Without its request: only Postgres knows whose request it is as long as it is not completed.
     const answer = await this.#unlessAway(() => this.#claim.add(scope, [scope.base], [token, NONE, FRONT_MS, FRONT_MS]))
-    if (answer === undefined) return { state: 'ask' }
+    if (answer === undefined) return { result: 'ask' }
     const [state, ...facts] = answer as [Buffer, ...unknown[]]
-    if (String(state) === 'processing') return { state: 'processing', leftMs: Number(facts[0]) }
-    if (String(state) !== 'completed') return { state: 'ask' }
+    if (String(state) === 'processing') return { result: 'processing', leftMs: Number(facts[0]) }
+    if (String(state) !== 'completed') return { result: 'ask' }
     const request = String(facts[0])
-    return { state: 'completed', request: request === NONE ? null : request, response: String(facts[1]) }
+    return { result: 'completed', request: request === NONE ? null : request, response: String(facts[1]) }
   }
 
   async show(scope: Scope, of: Completed): Promise<void> {

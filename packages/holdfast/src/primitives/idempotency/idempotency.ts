@@ -65,7 +65,7 @@ export class Idempotency<Response = unknown> {
     const { token, hash } = ownership(this.#space, asked.token)
     const scope = this.#space.scope(key)
     const found = await this.#records.claim(scope, hash, request)
-    switch (found.state) {
+    switch (found.result) {
       case 'claimed':
         tell(this.#context, 'idempotency', found.tookOver ? 'taken_over' : 'claimed')
         if (found.tookOver) note(this.#context, 'idempotency_taken_over', scope, { attempt: found.attempt })
@@ -75,7 +75,7 @@ export class Idempotency<Response = unknown> {
         return found
       case 'completed':
         tell(this.#context, 'idempotency', 'replayed')
-        return { state: 'completed', response: this.#decode(scope, found.response), replayed: true }
+        return { result: 'completed', response: this.#decode(scope, found.response), replayed: true }
       case 'conflict':
         tell(this.#context, 'idempotency', 'conflict')
         note(this.#context, 'idempotency_conflict', scope)
@@ -138,7 +138,7 @@ export class Idempotency<Response = unknown> {
   async peek(key: string | readonly string[]): Promise<IdempotencyLook<Response>> {
     const scope = this.#space.scope(key)
     const look = await this.#records.peek(scope)
-    return look.state === 'completed' ? { ...look, response: this.#decode(scope, look.response) } : look
+    return look.result === 'completed' ? { ...look, response: this.#decode(scope, look.response) } : look
   }
 
   /**
@@ -157,7 +157,7 @@ export class Idempotency<Response = unknown> {
     if (given?.aborted) throw new HoldfastError('aborted')
     const askedAt = performance.now()
     const claim = await this.tryClaim(key, call)
-    if (claim.state !== 'claimed') return claim
+    if (claim.result !== 'claimed') return claim
     const { token, attempt, tookOver } = claim
     if (given?.aborted) {
       await this.fail(key, token, { reason: 'aborted' }).catch(() => {})
@@ -183,7 +183,7 @@ export class Idempotency<Response = unknown> {
       throw error
     }
     const kept = isLeftToCommit ? await this.#committed(key, token) : await this.#finish(key, token, response)
-    return { state: 'completed', response: kept, replayed: false }
+    return { result: 'completed', response: kept, replayed: false }
   }
 
   /** Removes rows of Postgres that have expired, of all operations: `limit` at most, which is 1,000 unless it is given. How many it were. */

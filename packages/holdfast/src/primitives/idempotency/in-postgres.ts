@@ -24,7 +24,7 @@ interface Row {
 }
 
 interface ClaimRow extends Row {
-  readonly standing: Standing['state']
+  readonly standing: Standing['result']
   readonly left_ms: string
 }
 
@@ -52,10 +52,10 @@ export class RecordsInPostgres implements Records {
 
   async claim(scope: Scope, token: string, request: string | null): Promise<Standing> {
     const shown = await this.#front.ask(scope, token)
-    if (shown.state === 'processing') return shown
-    if (shown.state === 'completed') {
+    if (shown.result === 'processing') return shown
+    if (shown.result === 'completed') {
       const isOther = request !== null && shown.request !== null && request !== shown.request
-      return isOther ? { state: 'conflict' } : { state: 'completed', response: shown.response }
+      return isOther ? { result: 'conflict' } : { result: 'completed', response: shown.response }
     }
     try {
       const row = await this.#claimRow(scope, token, request)
@@ -122,7 +122,7 @@ export class RecordsInPostgres implements Records {
 
   async peek(scope: Scope): Promise<RecordLook> {
     const [row] = await this.#query<LookRow>('lookAtIdempotencyKey', scope, [])
-    if (row === undefined) return { state: 'free' }
+    if (row === undefined) return { result: 'free' }
     const payload = row.state === 'COMPLETED' ? row.response : row.reason
     return readLook(row.state, row.attempt, Number(row.left_ms), payload)
   }
@@ -171,12 +171,12 @@ const completedOf = (row: Row): Completed => ({
 function standingOf({ standing, attempt, took_over, left_ms, response }: ClaimRow): Standing {
   switch (standing) {
     case 'claimed':
-      return { state: 'claimed', attempt, tookOver: took_over }
+      return { result: 'claimed', attempt, tookOver: took_over }
     case 'processing':
-      return { state: 'processing', leftMs: Number(left_ms) }
+      return { result: 'processing', leftMs: Number(left_ms) }
     case 'completed':
-      return { state: 'completed', response }
+      return { result: 'completed', response }
     case 'conflict':
-      return { state: 'conflict' }
+      return { result: 'conflict' }
   }
 }

@@ -57,13 +57,13 @@ function readStanding(answer: unknown): Standing {
   const [state, ...facts] = answer as [Buffer, ...unknown[]]
   switch (String(state)) {
     case 'claimed':
-      return { state: 'claimed', attempt: Number(facts[0]), tookOver: facts[1] === 1 }
+      return { result: 'claimed', attempt: Number(facts[0]), tookOver: facts[1] === 1 }
     case 'processing':
-      return { state: 'processing', leftMs: Number(facts[0]) }
+      return { result: 'processing', leftMs: Number(facts[0]) }
     case 'completed':
-      return { state: 'completed', response: String(facts[1]) }
+      return { result: 'completed', response: String(facts[1]) }
     default:
-      return { state: 'conflict' }
+      return { result: 'conflict' }
   }
 }
 
@@ -71,12 +71,12 @@ function readStanding(answer: unknown): Standing {
 export function readLook(state: string, attempt: number, leftMs: number, payload: string): RecordLook {
   switch (state) {
     case 'PROCESSING':
-      return { state: 'processing', attempt, leftMs }
+      return { result: 'processing', attempt, leftMs }
     case 'COMPLETED':
-      return { state: 'completed', attempt, response: payload }
+      return { result: 'completed', attempt, response: payload }
     case 'FAILED_RETRYABLE':
-      return { state: 'failed', attempt, reason: payload }
+      return { result: 'failed', attempt, reason: payload }
     default:
-      return { state: 'free' }
+      return { result: 'free' }
   }
 }

@@ -7,17 +7,17 @@ export interface Terms {
 
 /** What a claim has found. */
 export type Standing =
-  | { readonly state: 'claimed'; readonly attempt: number; readonly tookOver: boolean }
-  | { readonly state: 'processing'; readonly leftMs: number }
+  | { readonly result: 'claimed'; readonly attempt: number; readonly tookOver: boolean }
+  | { readonly result: 'processing'; readonly leftMs: number }
   /** The response as it is kept. */
-  | { readonly state: 'completed'; readonly response: string }
-  | { readonly state: 'conflict' }
+  | { readonly result: 'completed'; readonly response: string }
+  | { readonly result: 'conflict' }
 
 export type RecordLook =
-  | { readonly state: 'free' }
-  | { readonly state: 'processing'; readonly attempt: number; readonly leftMs: number }
-  | { readonly state: 'completed'; readonly attempt: number; readonly response: string }
-  | { readonly state: 'failed'; readonly attempt: number; readonly reason: string }
+  | { readonly result: 'free' }
+  | { readonly result: 'processing'; readonly attempt: number; readonly leftMs: number }
+  | { readonly result: 'completed'; readonly attempt: number; readonly response: string }
+  | { readonly result: 'failed'; readonly attempt: number; readonly reason: string }
 
 /** Where it stands what became of keys. Tokens and requests come as what they hash to. */
 export interface Records {

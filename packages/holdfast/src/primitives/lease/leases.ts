@@ -2,6 +2,7 @@ import { HoldfastError } from '../../errors/index.js'
 import { invalid, options as optionsOf, show, signal as signalOf } from '../../input/index.js'
 import { type Busy, Lease, Taker, type Terms } from '../../lock/index.js'
 import { type Context, durable, note, tell } from '../context.js'
+import { connected } from '../keys.js'
 import type { Primitives } from '../primitives.js'
 import { type AcquireOptions, checkTerms, checkTokens, type LeasesOptions, TERMS, type TokenSource } from './options.js'
 import { QuorumStore, SERVERS_MAX, SERVERS_MIN } from './quorum.js'
@@ -22,14 +23,14 @@ export interface HeldLease {
 }
 
 export type Acquired =
-  | { readonly outcome: 'acquired'; readonly lease: HeldLease }
+  | { readonly result: 'acquired'; readonly lease: HeldLease }
   /** Somebody else has it: for so long at most, unless it is renewed. */
-  | { readonly outcome: 'busy'; readonly busyMs: number }
+  | { readonly result: 'busy'; readonly leftMs: number }
 
 export type Used<T> =
   /** The work was done. `ended` is what became of the lease: `unknown` means that Redis did not say, and that its time ends it. */
-  | { readonly outcome: 'done'; readonly value: T; readonly ended: 'released' | 'lost' | 'unknown' }
-  | { readonly outcome: 'busy'; readonly busyMs: number }
+  | { readonly result: 'done'; readonly value: T; readonly ended: 'released' | 'lost' | 'unknown' }
+  | { readonly result: 'busy'; readonly leftMs: number }
 
 type Store = ServerStore | QuorumStore
 
@@ -62,10 +63,7 @@ export class Leases {
         note(context, 'lease_lost', (store as Store).scope, { loss })
       },
     }
-    this.#taker = new Taker(context.telemetry, contexts.length > 1 ? 'quorum' : 'lease')
-    context.closing.addEventListener('abort', () => this.#taker.close(), {
-      once: true,
-    })
+    this.#taker = new Taker(context.telemetry, contexts.length > 1 ? 'quorum' : 'lease', context.held)
   }
 
   /** Not reentrant: who has it and asks again is as anybody else. */
@@ -77,10 +75,10 @@ export class Leases {
     const taken = signal ? await unlessAborted(taking, signal) : await taking
     if (!(taken instanceof Lease)) {
       tell(this.#context, 'lease', 'busy')
-      return { outcome: 'busy', busyMs: taken.busyMs }
+      return { result: 'busy', leftMs: taken.busyMs }
     }
     tell(this.#context, 'lease', 'acquired')
-    return { outcome: 'acquired', lease: taken }
+    return { result: 'acquired', lease: taken }
   }
 
   /** Works under a lease, and gives it back. The result of the work is yours also when the lease was lost: only the work knows what it did. */
@@ -91,7 +89,7 @@ export class Leases {
   ): Promise<Used<T>> {
     if (typeof work !== 'function') throw invalid('work', 'a function', show(work))
     const acquired = await this.acquire(scope, options)
-    if (acquired.outcome === 'busy') return acquired
+    if (acquired.result === 'busy') return acquired
     const { lease } = acquired
     let value: T
     try {
@@ -100,7 +98,7 @@ export class Leases {
       await lease.release().catch(() => {})
       throw error
     }
-    return { outcome: 'done', value, ended: await lease.release().catch(() => 'unknown' as const) }
+    return { result: 'done', value, ended: await lease.release().catch(() => 'unknown' as const) }
   }
 
   #storeOf(scope: string | readonly string[]): Store {
@@ -113,8 +111,8 @@ export class Leases {
 }
 
 function contextsOf(given: Primitives | readonly Primitives[]): readonly Context[] {
-  if (!Array.isArray(given)) return [(given as Primitives).context]
-  const contexts = (given as readonly Primitives[]).map(({ context }) => context)
+  if (!Array.isArray(given)) return [connected((given as Primitives).context)]
+  const contexts = (given as readonly Primitives[]).map(({ context }) => connected(context))
   // Two of the same would vote twice. Even numbers bear no more losses than one less, and only cost.
   const isOdd = contexts.length % 2 === 1
   const runners = new Set(contexts.map(({ runner }) => runner))

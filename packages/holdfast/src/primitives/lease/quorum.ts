@@ -27,7 +27,8 @@ export class QuorumStore implements LockStore {
   readonly #hasTokens: boolean
   readonly scope: Scope
   #token: number | null = null
-  #given = false
+  /** Who wants it now; null: nobody any more. */
+  #wanted: string | null = null
 
   constructor(servers: readonly ServerStore[], hasTokens: boolean) {
     this.#servers = servers
@@ -37,7 +38,7 @@ export class QuorumStore implements LockStore {
   }
 
   async take(owner: string, ttlMs: number): Promise<Taken> {
-    this.#given = false
+    this.#wanted = owner
     const asked = this.#servers.map((server) => this.#takeOne(server, owner, ttlMs))
     const votes = await this.#gather(asked, answerMs(ttlMs), (taken) => !('busyMs' in taken))
     const granted = votes.filter((vote) => vote && 'said' in vote && !('busyMs' in vote.said)).length
@@ -72,29 +73,29 @@ export class QuorumStore implements LockStore {
   }
 
   async release(owner: string): Promise<boolean> {
-    this.#given = true
+    this.#wanted = null
     return this.#decide(
       this.#servers.map((server) => server.release(owner)),
       RELEASE_MS,
     )
   }
 
-  /** A server that gives it after it was given back, or given up, is told so at once. */
+  /** A server that gives it to who does not want it any more is told so at once. */
   async #takeOne(server: ServerStore, owner: string, ttlMs: number): Promise<Taken> {
     const taken = await server.take(owner, ttlMs)
-    if (this.#given && !('busyMs' in taken)) void server.release(owner).catch(() => {})
+    if (this.#wanted !== owner && !('busyMs' in taken)) void server.release(owner).catch(() => {})
     return taken
   }
 
   async #mend(renewed: Promise<boolean>, at: number, owner: string, ttlMs: number): Promise<void> {
     const server = this.#servers[at] as ServerStore
-    if ((await renewed) || this.#given) return
+    if ((await renewed) || this.#wanted !== owner) return
     const taken = await this.#takeOne(server, owner, ttlMs)
     if (this.#token !== null && !('busyMs' in taken)) await server.raise(owner, ttlMs, this.#token)
   }
 
   #giveBack(owner: string): void {
-    this.#given = true
+    this.#wanted = null
     for (const server of this.#servers) void server.release(owner).catch(() => {})
   }
 

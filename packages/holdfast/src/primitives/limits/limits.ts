@@ -7,8 +7,16 @@ import { instantArg } from '../time.js'
 import { type LimitAnswer, LimitCalls, type LimitState, type Standing } from './limit-calls.js'
 import { bucketTerms, fixedTerms, logTerms, slidingTerms, type Terms } from './terms.js'
 
+interface About {
+  /**
+   * Whom it is about: the scope of a call, or within that the one whom the call names in `subjects`. The scope is then a group, and all of
+   * a group is on one node. Default `'scope'`.
+   */
+  readonly per?: 'scope' | 'subject'
+}
+
 /** As a `TokenBucket`. */
-export interface BucketLimit {
+export interface BucketLimit extends About {
   readonly kind: 'bucket'
   readonly capacity: number
   readonly refillMs: number
@@ -17,7 +25,7 @@ export interface BucketLimit {
 }
 
 /** As a `SlidingWindow` with a limit. */
-export interface SlidingLimit {
+export interface SlidingLimit extends About {
   readonly kind: 'sliding'
   readonly limit: number
   readonly windowMs: number
@@ -26,7 +34,7 @@ export interface SlidingLimit {
 }
 
 /** Within windows that begin at multiples of `windowMs`, in UTC. */
-export interface FixedLimit {
+export interface FixedLimit extends About {
   readonly kind: 'fixed'
   readonly limit: number
   readonly windowMs: number
@@ -38,7 +46,7 @@ export type Limit = BucketLimit | SlidingLimit | FixedLimit
 export interface LimitsCall<Name extends string> {
   /** In all limits, or in each by its name: 1 where none is given. What costs nothing in a limit is not held up by it. */
   readonly cost?: number | Partial<Readonly<Record<Name, number>>>
-  /** Whom a limit is about, where that is another one than the scope: then the scope is a group, and all of a group is on one node. */
+  /** Whom each of the limits that are `per: 'subject'` is about. None of them may be left out: it would count against the whole group. */
   readonly subjects?: Partial<Readonly<Record<Name, string | readonly string[]>>>
   /** When it happens. Default now, by the clock of Redis. */
   readonly at?: Date
@@ -63,6 +71,8 @@ export class Limits<Name extends string> {
   readonly #context: Context
   readonly #space: KeySpace
   readonly #terms: ReadonlyMap<Name, Terms>
+  /** Those that are about a subject of a call. */
+  readonly #perSubject: ReadonlySet<string>
   readonly #calls: LimitCalls
 
   constructor({ context }: Primitives, operation: string, limits: Readonly<Record<Name, Limit>>) {
@@ -71,6 +81,7 @@ export class Limits<Name extends string> {
       throw invalid('limits', `1 to ${LIMITS_MAX} limits by their names`, `${given.length}`)
     }
     this.#terms = new Map(given.map(([name, limit]) => [checkName(name) as Name, termsOf(limit)]))
+    this.#perSubject = new Set(given.filter(([, limit]) => isPerSubject(limit)).map(([name]) => name))
     this.#context = context
     this.#space = new KeySpace(context, 'limits', operation)
     this.#calls = new LimitCalls(context, 'limits', SCRIPTS, [...this.#terms.values()])
@@ -120,7 +131,7 @@ export class Limits<Name extends string> {
 
   #costs(given: unknown, mayPassMax: boolean): number[] {
     const isOfAll = typeof given !== 'object'
-    const each = this.#named('cost', isOfAll ? {} : given)
+    const each = named('cost', isOfAll ? {} : given, this.#terms, 'limits')
     return [...this.#terms].map(([name, { max }]) => {
       const cost = isOfAll ? given : (each.get(name) ?? 1)
       return integer(`cost of ${name}`, cost, 0, mayPassMax ? Number.MAX_SAFE_INTEGER : max)
@@ -128,22 +139,12 @@ export class Limits<Name extends string> {
   }
 
   #keys(of: Scope, given: unknown): string[] {
-    const subjects = this.#named('subjects', given)
+    const subjects = named('subjects', given, this.#perSubject, "limits that are per: 'subject'")
     return [...this.#terms].map(([name, { part }]) => {
-      const subject = subjects.get(name)
-      if (subject === undefined) return of.key(`${name}:${part}`)
+      if (!this.#perSubject.has(name)) return of.key(`${name}:${part}`)
       // Checked as it is hashed.
-      return of.key(`${name}:${this.#space.hash(subject as string, `subject of ${name}`)}:${part}`)
+      return of.key(`${name}:${this.#space.hash(subjects.get(name) as string, `subject of ${name}`)}:${part}`)
     })
-  }
-
-  /** A map, because an object has more names than were given to it: `constructor`. */
-  #named(what: string, given: unknown): ReadonlyMap<string, unknown> {
-    const named = new Map(Object.entries(optionsOf(what, given)))
-    for (const name of named.keys()) {
-      if (!this.#terms.has(name as Name)) throw invalid(what, 'only names of limits', `${show(name)} that is none`)
-    }
-    return named
   }
 
   #answer(standings: readonly Standing[]): LimitsAnswer<Name> {
@@ -162,6 +163,23 @@ export class Limits<Name extends string> {
     return Object.fromEntries(entries) as Record<Name, T>
   }
 }
+
+/** A map, because an object has more names than were given to it: `constructor`. */
+function named(
+  what: string,
+  given: unknown,
+  known: { has(name: string): boolean },
+  of: string,
+): ReadonlyMap<string, unknown> {
+  const all = new Map(Object.entries(optionsOf(what, given)))
+  for (const name of all.keys()) {
+    if (!known.has(name)) throw invalid(what, `only names of ${of}`, `${show(name)} that is none`)
+  }
+  return all
+}
+
+const isPerSubject = (limit: unknown): boolean =>
+  oneOf('per', optionsOf('limit', limit).per ?? 'scope', ['scope', 'subject']) === 'subject'
 
 function checkName(name: string): string {
   if (NAME.test(name)) return name

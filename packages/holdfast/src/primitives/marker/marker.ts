@@ -20,11 +20,11 @@ export interface MarkerClaimCall {
 
 export type MarkerClaim =
   /** You are the first. The token is what you release or extend it with. */
-  | { readonly state: 'claimed'; readonly token: string }
+  | { readonly result: 'claimed'; readonly token: string }
   /** Somebody else was; it stands for so long at most, unless it is extended. */
-  | { readonly state: 'exists'; readonly leftMs: number }
+  | { readonly result: 'exists'; readonly leftMs: number }
 
-export type MarkerLook = { readonly state: 'free' } | { readonly state: 'exists'; readonly leftMs: number }
+export type MarkerLook = { readonly result: 'free' } | { readonly result: 'exists'; readonly leftMs: number }
 
 const WEEK_MS = 7 * 24 * 60 * 60 * 1_000
 
@@ -56,7 +56,7 @@ export class Marker {
     const place = this.#space.scope(scope)
     const leftMs = Number(await this.#claim.add(place, [place.base], [hash, ttlMs]))
     tell(this.#context, 'marker', leftMs === 0 ? 'claimed' : 'exists')
-    return leftMs === 0 ? { state: 'claimed', token } : { state: 'exists', leftMs }
+    return leftMs === 0 ? { result: 'claimed', token } : { result: 'exists', leftMs }
   }
 
   /** From now on for `ttlMs`. `lost`: its time was over before, and by now it may be somebody else's. */
@@ -84,7 +84,7 @@ export class Marker {
   async peek(scope: string | readonly string[]): Promise<MarkerLook> {
     const place = this.#space.scope(scope)
     const leftMs = Number(await this.#peek.add(place, [place.base], []))
-    return leftMs === 0 ? { state: 'free' } : { state: 'exists', leftMs }
+    return leftMs === 0 ? { result: 'free' } : { result: 'exists', leftMs }
   }
 
   #told<Result extends string>(place: Scope, result: Result): Result {

@@ -19,14 +19,14 @@ export interface PackedCountersOptions<Fields extends Readonly<Record<string, Fi
   readonly version: number
   readonly fields: Fields
   /** For how long, from the first write on. `none`: for good; that has to be said. */
-  readonly keepMs: Lifetime
+  readonly ttlMs: Lifetime
   /** Default `fail-all`. */
   readonly overflow?: Overflow
 }
 
 export interface Incremented<Field extends string> {
   /** `partly`: only with `fail-field`. `refused`: nothing was changed. */
-  readonly outcome: 'applied' | 'partly' | 'refused'
+  readonly result: 'applied' | 'partly' | 'refused'
   /** Of those that were asked for, after the call. */
   readonly values: Readonly<Record<Field, number>>
   /** Which of them left their range, or would have. */
@@ -46,7 +46,7 @@ export class PackedCounters<const Fields extends Readonly<Record<string, FieldTy
   readonly #purpose: Purpose
   readonly #space: KeySpace
   readonly #layout: PackedLayout
-  readonly #keepMs: number | ''
+  readonly #ttlMs: number | ''
   readonly #overflow: Overflow
   readonly #get: Calls
   readonly #set: Calls
@@ -54,10 +54,10 @@ export class PackedCounters<const Fields extends Readonly<Record<string, FieldTy
   readonly #reset: Calls
 
   constructor({ context }: Primitives, operation: string, options: PackedCountersOptions<Fields>) {
-    const { version, fields, keepMs, overflow = 'fail-all' } = optionsOf('options', options)
+    const { version, fields, ttlMs, overflow = 'fail-all' } = optionsOf('options', options)
     this.#layout = new PackedLayout(version, fields)
-    const keep = lifetime('keepMs', keepMs)
-    this.#keepMs = keep === 'none' ? '' : keep
+    const keep = lifetime('ttlMs', ttlMs)
+    this.#ttlMs = keep === 'none' ? '' : keep
     this.#overflow = checkOverflow(overflow)
     this.#context = context
     this.#purpose = purposeFor('packed', keep)
@@ -91,7 +91,7 @@ export class PackedCounters<const Fields extends Readonly<Record<string, FieldTy
   ): Promise<'created' | 'set'> {
     const writes = this.#given('values', values, ({ min, max }) => [min, max])
     const place = this.#place(scope)
-    const args = [...place.args, this.#keepMs, writes.map(({ text }) => text).join(' ')]
+    const args = [...place.args, this.#ttlMs, writes.map(({ text }) => text).join(' ')]
     const isNew = (await this.#set.add(place.scope, place.keys, args)) === 1
     tell(this.#context, this.#purpose, 'set')
     return isNew ? 'created' : 'set'
@@ -107,13 +107,13 @@ export class PackedCounters<const Fields extends Readonly<Record<string, FieldTy
     const steps = this.#given('by', by, () => [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER])
     const place = this.#place(scope)
     const text = steps.map((step) => step.text).join(' ')
-    const args = [...place.args, this.#keepMs, OVERFLOWS[overflow], text]
+    const args = [...place.args, this.#ttlMs, OVERFLOWS[overflow], text]
     const [values, left] = (await this.#increment.add(place.scope, place.keys, args)) as [unknown, number[]]
     const fields = steps.map(({ field }) => field)
     const overflowed = fields.filter((_, at) => left[at] === 1).map(({ name }) => name as Field)
-    const outcome = outcomeOf(overflow, overflowed.length, fields.length)
-    tell(this.#context, this.#purpose, outcome)
-    return { outcome, values: valuesOf(fields, values), overflowed }
+    const result = resultOf(overflow, overflowed.length, fields.length)
+    tell(this.#context, this.#purpose, result)
+    return { result, values: valuesOf(fields, values), overflowed }
   }
 
   /** All fields are 0 again, also where what was there can't be read. False: nothing was there. */
@@ -158,7 +158,7 @@ function fitting(name: string, value: unknown, [min, max]: readonly [number, num
 const checkOverflow = (value: unknown): Overflow =>
   oneOf('overflow', value, ['wrap', 'saturate', 'fail-field', 'fail-all'])
 
-function outcomeOf(overflow: Overflow, overflowed: number, asked: number): 'applied' | 'partly' | 'refused' {
+function resultOf(overflow: Overflow, overflowed: number, asked: number): 'applied' | 'partly' | 'refused' {
   if (overflowed === 0 || overflow === 'wrap' || overflow === 'saturate') return 'applied'
   return overflow === 'fail-all' || overflowed === asked ? 'refused' : 'partly'
 }

@@ -31,7 +31,7 @@ export class GaplessSequence {
     if (typeof client !== 'object' || client === null || typeof client.query !== 'function') {
       throw invalid('client', 'a client of pg within a transaction', show(client))
     }
-    const row = await this.#rows.name(of)
+    const row = this.#rows.name(of)
     const last = Number(await this.#take(client, [...row, true, count], count))
     this.#rows.tell('given')
     return { first: last - count + 1, last }

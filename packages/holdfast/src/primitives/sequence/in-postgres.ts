@@ -1,6 +1,6 @@
-import { type Postgres, PostgresError, readSettings } from '../../postgres/index.js'
-import { type Context, durable, tell } from '../context.js'
-import { checkSecret, KeySpace } from '../keys.js'
+import { type Postgres, PostgresError } from '../../postgres/index.js'
+import { type Context, durable, ofDatabase, tell } from '../context.js'
+import { KeySpace } from '../keys.js'
 import { overflow } from './fast-sequence.js'
 
 const OVERFLOW = 'sequences_are_exact'
@@ -15,35 +15,19 @@ export class Rows {
   readonly postgres: Postgres
   readonly #context: Context
   readonly #kind: 'strict' | 'gapless'
-  readonly #operation: string
-  /** For checks before any I/O; its hashes are not those of the table. */
-  readonly #checks: KeySpace
-  #space: Promise<KeySpace> | undefined
+  readonly #space: KeySpace
 
   constructor(context: Context, operation: string, kind: 'strict' | 'gapless') {
     this.postgres = durable(context, `a ${kind} sequence`)
     this.#kind = kind
     this.#context = context
-    this.#operation = operation
-    this.#checks = new KeySpace(context, 'sequence-lasting', operation)
+    // With the secret that lies beside the table: an application may bring another, and may change it.
+    this.#space = new KeySpace(ofDatabase(context, `a ${kind} sequence`), 'sequence-lasting', operation)
   }
 
-  async name(of: Of): Promise<RowName> {
-    this.#checks.scope(of)
-    this.#space ??= this.#readSpace()
-    const space = await this.#space
-    return [this.#context.owner, this.#context.tenant, this.#operation, space.hash(of)]
-  }
-
-  /** With the secret that lies beside the table: an application may bring another, and may change it. */
-  async #readSpace(): Promise<KeySpace> {
-    try {
-      const { secret } = await readSettings(this.postgres)
-      return new KeySpace({ ...this.#context, secret: checkSecret(secret) }, 'sequence-lasting', this.#operation)
-    } catch (error) {
-      this.#space = undefined
-      throw error
-    }
+  name(of: Of): RowName {
+    const { owner, tenant } = this.#context
+    return [owner, tenant, this.#space.operation, this.#space.hash(of)]
   }
 
   /** What is told of a call that failed. */

@@ -38,7 +38,7 @@ export class StrictSequence {
 
   /** From 1 on. Past 2^53 − 1 it is `counter_overflow`. */
   async next(of: Of): Promise<number> {
-    const row = await this.#rows.name(of)
+    const row = this.#rows.name(of)
     const block = this.#blockOf(row)
     while (block.next > block.last) {
       block.refill ??= this.#refill(row, block)
@@ -53,7 +53,7 @@ export class StrictSequence {
   /** Numbers in a row. Where the block has not so many left they are taken from Postgres by themselves, beyond it: `next` goes on within it. */
   async nextMany(of: Of, count: number): Promise<NumberRange> {
     integer('count', count, 1, MANY_MAX)
-    const row = await this.#rows.name(of)
+    const row = this.#rows.name(of)
     const block = this.#blockOf(row)
     const first = block.next
     const isEnough = block.last - first + 1 >= count
@@ -69,7 +69,7 @@ export class StrictSequence {
    */
   async raise(of: Of, number: number): Promise<number> {
     const least = amount('number', number, 1)
-    const row = await this.#rows.name(of)
+    const row = this.#rows.name(of)
     const raised = await this.#ask(
       () => this.#rows.postgres.query<{ last: string }>('raiseSequence', [...row, false, least]),
       0,

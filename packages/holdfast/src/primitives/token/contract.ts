@@ -30,19 +30,19 @@ export interface IssuedToken {
 export type TokenRefusal = 'used' | 'revoked' | 'expired' | 'forgotten' | null
 
 export type ConsumedToken<Data = unknown> =
-  | { readonly state: 'consumed'; readonly subject: string; readonly data: Data | undefined; readonly issuedAt: Date }
+  | { readonly result: 'consumed'; readonly subject: string; readonly data: Data | undefined; readonly issuedAt: Date }
   /** Why is for you and your log. Whoever came with it should hear the same sentence in each case. */
-  | { readonly state: 'unknown'; readonly because: TokenRefusal }
+  | { readonly result: 'unknown'; readonly because: TokenRefusal }
 
 export type TokenLook<Data = unknown> =
   | {
-      readonly state: 'live'
+      readonly result: 'live'
       readonly subject: string
       readonly data: Data | undefined
       readonly issuedAt: Date
       readonly expiresAt: Date
     }
-  | { readonly state: 'unknown' }
+  | { readonly result: 'unknown' }
 
 export interface TokenEvent {
   readonly event: 'issued' | 'consumed' | 'revoked' | 'refused'

@@ -92,18 +92,18 @@ export class OneTimeTokens<Data = unknown> {
     // Redis has lost that it was used or revoked.
     if (noted?.isConsumed === false) return this.#refused(place.scope, noted.because)
     tell(this.#context, 'token', 'consumed')
-    return { state: 'consumed', ...this.#read(place.scope, payload), issuedAt: dateOf(issuedAt) }
+    return { result: 'consumed', ...this.#read(place.scope, payload), issuedAt: dateOf(issuedAt) }
   }
 
   /** Without using it up: for a page that asks first. It is not noted in the audit. */
   async peek(token: string): Promise<TokenLook<Data>> {
     const place = placeOfToken(this.#space, token)
-    if (place === null) return { state: 'unknown' }
+    if (place === null) return { result: 'unknown' }
     const answer = (await this.#peek.add(place.scope, [place.key, place.generationKey], [])) as Buffer[]
     const [issuedAt, expiresAt, payload] = answer as [Buffer, Buffer, Buffer]
-    if (answer.length === 0) return { state: 'unknown' }
+    if (answer.length === 0) return { result: 'unknown' }
     return {
-      state: 'live',
+      result: 'live',
       ...this.#read(place.scope, payload),
       issuedAt: dateOf(issuedAt),
       expiresAt: dateOf(expiresAt),
@@ -155,7 +155,7 @@ export class OneTimeTokens<Data = unknown> {
   #refused(scope: Scope | null, because: TokenRefusal): ConsumedToken<Data> {
     tell(this.#context, 'token', 'refused')
     if (scope !== null && because !== null) note(this.#context, 'token_refused', scope, { because })
-    return { state: 'unknown', because }
+    return { result: 'unknown', because }
   }
 
   #read(scope: Scope, payload: Buffer): { subject: string; data: Data | undefined } {

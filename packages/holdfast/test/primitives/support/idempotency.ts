@@ -1,12 +1,12 @@
 import type { Idempotency, IdempotencyCall, IdempotencyClaim } from '../../../src/primitives/index.js'
 import type { On } from './topologies.js'
 
-type Claimed = Extract<IdempotencyClaim, { state: 'claimed' }>
+type Claimed = Extract<IdempotencyClaim, { result: 'claimed' }>
 
 /** Claims a key that must be there to be claimed. */
 export async function claimed<R>(on: Idempotency<R>, key: string, call: IdempotencyCall = {}): Promise<Claimed> {
   const claim = await on.tryClaim(key, call)
-  if (claim.state !== 'claimed') throw new Error(`Expected that it can be claimed, but it is ${claim.state}`)
+  if (claim.result !== 'claimed') throw new Error(`Expected that it can be claimed, but it is ${claim.result}`)
   return claim
 }
 
