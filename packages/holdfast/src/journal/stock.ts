@@ -13,6 +13,7 @@ interface Noted {
   taken: [item: number, taken: number][]
   buyers: [id: string, taken: number, running: string][]
   checkouts: [hold: string, buyer: string, reserves: boolean, lines: Line[]][]
+  until: number
 }
 
 /**
@@ -51,14 +52,16 @@ async function begin(query: Query, ref: string, seq: number): Promise<{ stock: S
   }
 }
 
-const noted = ({ taken, buyers, checkouts }: Stock): Noted => ({
+const noted = ({ taken, buyers, checkouts, until }: Stock): Noted => ({
   taken: [...taken],
   buyers: [...buyers].map(([id, { taken, running }]) => [id, taken, running]),
   checkouts: [...checkouts].map(([hold, { buyer, reserves, lines }]) => [hold, buyer, reserves, lines]),
+  until,
 })
 
-const read = ({ taken, buyers, checkouts }: Noted): Stock => ({
+const read = ({ taken, buyers, checkouts, until }: Noted): Stock => ({
   taken: new Map(taken),
   buyers: new Map(buyers.map(([id, taken, running]) => [id, { taken, running }])),
   checkouts: new Map(checkouts.map(([hold, buyer, reserves, lines]) => [hold, { buyer, reserves, lines }])),
+  until,
 })

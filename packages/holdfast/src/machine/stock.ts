@@ -21,6 +21,8 @@ export interface Stock {
   buyers: Map<string, Buyer>
   /** By hold. */
   checkouts: Map<string, Checkout>
+  /** When the sale ends, as the last checkout has it; 0: there was none yet. */
+  until: number
 }
 
 export interface Buyer {
@@ -54,7 +56,7 @@ export interface CheckoutOrder {
   lines: Line[]
 }
 
-export const emptyStock = (): Stock => ({ taken: new Map(), buyers: new Map(), checkouts: new Map() })
+export const emptyStock = (): Stock => ({ taken: new Map(), buyers: new Map(), checkouts: new Map(), until: 0 })
 
 /** In the words of the params, without the first. */
 export function checkoutWords(order: CheckoutOrder): string {
@@ -134,12 +136,13 @@ export function applyStock(stock: Stock, entry: StockEntry): void {
 }
 
 function applyCheckout(stock: Stock, { hold, params }: StockEntry): void {
-  const { reserves, buyer, lines } = readCheckout(params)
+  const { reserves, buyer, lines, until } = readCheckout(params)
   const before = stock.checkouts.get(hold)
   stock.checkouts.set(hold, { buyer, reserves, lines: [...(before?.lines ?? []), ...lines] })
   if (reserves) for (const { item, quantity } of lines) add(stock, item, quantity)
   const { taken } = buyerOf(stock, buyer)
   setBuyer(stock, buyer, { taken: taken + (reserves ? total(lines) : 0), running: hold })
+  stock.until = until
 }
 
 /** What is as if it had never been is not kept. */

@@ -8114,7 +8114,7 @@ return refund_each({ sliding = WINDOWS, log = LOG })
 
 export const stockRunning: Script = {
   name: 'stock_running',
-  sha1: 'b559fb93255885e7405bdc15637f8c341882a892',
+  sha1: 'c8e2ca1b55b970510a647b9025e5a3810839d7d8',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -8152,7 +8152,7 @@ local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
 local CORE_VERSION = 2
 local MARK = 5
-local MEMORY_USED, STOCK = 1, 2
+local MEMORY_USED, STOCK, ENDING = 1, 2, 4
 local STATUSES = { 'active', 'frozen', 'closed' }
 local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
 local CORE_ALONE = { 'core' }
@@ -8178,7 +8178,7 @@ if not (sum > -SUM_MAX and sum < SUM_MAX and epoch < COUNT_MAX and seq < COUNT_M
 return nil
 end
 return {
-status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
+status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, ending = traits >= ENDING, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
 limit = limit, due = due, since = since, open = open, acked = acked, floor = floor, agenda = agenda, clock = clock, ring = ring,
 life = life, head = head, recent = string.sub(bytes, CORE_BYTES + 1),
 }
@@ -8195,7 +8195,8 @@ local recent = w.recent
 if w.fresh ~= '' then
 recent = string.sub(recent .. w.fresh, -MARK * w.ring)
 end
-return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0), w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
+local traits = (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0) + (w.ending and ENDING or 0)
+return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], traits, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
 w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, recent)
 end
 local function track(w, key, loaded)
@@ -8316,7 +8317,10 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local AFTER_END_MS = 3600000
+local STAY_MIN_MS = 60000
 local function open_stock(w, key, fields)
+fields[#fields + 1] = 'until'
 fields[#fields + 1] = 'epoch'
 local values = redis.pcall('HMGET', key, unpack(fields))
 if values[#fields] ~= digits(w.epoch) then
@@ -8355,6 +8359,18 @@ end
 end
 in_parts('HSET', w.stock.key, written, #written)
 in_parts('HDEL', w.stock.key, gone, #gone)
+end
+local function end_stock(w)
+if not w.ending then
+redis.call('PERSIST', w.key)
+redis.call('PERSIST', w.stock.key)
+return
+end
+local till = stock_get(w, 'until')
+local over = till and w.status ~= 'frozen' and tonumber(till) or w.at
+local stay = digits(math.max(over + AFTER_END_MS - w.clock, STAY_MIN_MS))
+redis.call('PEXPIRE', w.key, stay)
+redis.call('PEXPIRE', w.stock.key, stay)
 end
 local function read_lines(words, from)
 local lines = {}
@@ -8468,6 +8484,9 @@ add_taken(w, order.lines, 1)
 taken = taken + total(order.lines)
 end
 write_buyer(w, order.buyer, taken, hold)
+if stock_get(w, 'until') ~= digits(order.till) then
+stock_put(w, 'until', digits(order.till))
+end
 return
 end
 if word == 'give' or word == 'take' then
@@ -8504,10 +8523,15 @@ elseif w.clock - w.agenda > OVERLOOKED_MS then
 w.agenda = wanted
 enter(agenda_key, 'NX', digits(wanted), name)
 end
+local was_ending = w.ending
+w.ending = w.has_stock and w.seq == w.acked
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
 if w.stock then
 write_stock(w)
+if w.ending ~= was_ending then
+end_stock(w)
+end
 end
 if w.gone then
 local gone = {}
@@ -9484,7 +9508,7 @@ end)
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: '15adcfcad337944466788326cecb2d4335d7be50',
+  sha1: 'b64e9cd54594efee616441354c9a962642440d53',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -9522,7 +9546,7 @@ local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
 local CORE_VERSION = 2
 local MARK = 5
-local MEMORY_USED, STOCK = 1, 2
+local MEMORY_USED, STOCK, ENDING = 1, 2, 4
 local STATUSES = { 'active', 'frozen', 'closed' }
 local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
 local CORE_ALONE = { 'core' }
@@ -9548,7 +9572,7 @@ if not (sum > -SUM_MAX and sum < SUM_MAX and epoch < COUNT_MAX and seq < COUNT_M
 return nil
 end
 return {
-status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
+status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, ending = traits >= ENDING, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
 limit = limit, due = due, since = since, open = open, acked = acked, floor = floor, agenda = agenda, clock = clock, ring = ring,
 life = life, head = head, recent = string.sub(bytes, CORE_BYTES + 1),
 }
@@ -9565,7 +9589,8 @@ local recent = w.recent
 if w.fresh ~= '' then
 recent = string.sub(recent .. w.fresh, -MARK * w.ring)
 end
-return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0), w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
+local traits = (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0) + (w.ending and ENDING or 0)
+return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], traits, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
 w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, recent)
 end
 local function track(w, key, loaded)
@@ -9686,7 +9711,10 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local AFTER_END_MS = 3600000
+local STAY_MIN_MS = 60000
 local function open_stock(w, key, fields)
+fields[#fields + 1] = 'until'
 fields[#fields + 1] = 'epoch'
 local values = redis.pcall('HMGET', key, unpack(fields))
 if values[#fields] ~= digits(w.epoch) then
@@ -9725,6 +9753,18 @@ end
 end
 in_parts('HSET', w.stock.key, written, #written)
 in_parts('HDEL', w.stock.key, gone, #gone)
+end
+local function end_stock(w)
+if not w.ending then
+redis.call('PERSIST', w.key)
+redis.call('PERSIST', w.stock.key)
+return
+end
+local till = stock_get(w, 'until')
+local over = till and w.status ~= 'frozen' and tonumber(till) or w.at
+local stay = digits(math.max(over + AFTER_END_MS - w.clock, STAY_MIN_MS))
+redis.call('PEXPIRE', w.key, stay)
+redis.call('PEXPIRE', w.stock.key, stay)
 end
 local function read_lines(words, from)
 local lines = {}
@@ -9838,6 +9878,9 @@ add_taken(w, order.lines, 1)
 taken = taken + total(order.lines)
 end
 write_buyer(w, order.buyer, taken, hold)
+if stock_get(w, 'until') ~= digits(order.till) then
+stock_put(w, 'until', digits(order.till))
+end
 return
 end
 if word == 'give' or word == 'take' then
@@ -9874,10 +9917,15 @@ elseif w.clock - w.agenda > OVERLOOKED_MS then
 w.agenda = wanted
 enter(agenda_key, 'NX', digits(wanted), name)
 end
+local was_ending = w.ending
+w.ending = w.has_stock and w.seq == w.acked
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
 if w.stock then
 write_stock(w)
+if w.ending ~= was_ending then
+end_stock(w)
+end
 end
 if w.gone then
 local gone = {}
@@ -10666,7 +10714,7 @@ return table.concat(reply)
 
 export const walletDistrust: Script = {
   name: 'wallet_distrust',
-  sha1: 'a34b1190cbc611fd76b1efffa304d8730579ba7a',
+  sha1: '3cc6aadd0fd659575abef6d579bd0fd96b2ab57d',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -10694,7 +10742,7 @@ local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
 local CORE_VERSION = 2
 local MARK = 5
-local MEMORY_USED, STOCK = 1, 2
+local MEMORY_USED, STOCK, ENDING = 1, 2, 4
 local STATUSES = { 'active', 'frozen', 'closed' }
 local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
 local CORE_ALONE = { 'core' }
@@ -10720,7 +10768,7 @@ if not (sum > -SUM_MAX and sum < SUM_MAX and epoch < COUNT_MAX and seq < COUNT_M
 return nil
 end
 return {
-status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
+status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, ending = traits >= ENDING, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
 limit = limit, due = due, since = since, open = open, acked = acked, floor = floor, agenda = agenda, clock = clock, ring = ring,
 life = life, head = head, recent = string.sub(bytes, CORE_BYTES + 1),
 }
@@ -10737,7 +10785,8 @@ local recent = w.recent
 if w.fresh ~= '' then
 recent = string.sub(recent .. w.fresh, -MARK * w.ring)
 end
-return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0), w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
+local traits = (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0) + (w.ending and ENDING or 0)
+return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], traits, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
 w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, recent)
 end
 local function track(w, key, loaded)
@@ -10858,7 +10907,10 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local AFTER_END_MS = 3600000
+local STAY_MIN_MS = 60000
 local function open_stock(w, key, fields)
+fields[#fields + 1] = 'until'
 fields[#fields + 1] = 'epoch'
 local values = redis.pcall('HMGET', key, unpack(fields))
 if values[#fields] ~= digits(w.epoch) then
@@ -10897,6 +10949,18 @@ end
 end
 in_parts('HSET', w.stock.key, written, #written)
 in_parts('HDEL', w.stock.key, gone, #gone)
+end
+local function end_stock(w)
+if not w.ending then
+redis.call('PERSIST', w.key)
+redis.call('PERSIST', w.stock.key)
+return
+end
+local till = stock_get(w, 'until')
+local over = till and w.status ~= 'frozen' and tonumber(till) or w.at
+local stay = digits(math.max(over + AFTER_END_MS - w.clock, STAY_MIN_MS))
+redis.call('PEXPIRE', w.key, stay)
+redis.call('PEXPIRE', w.stock.key, stay)
 end
 local function read_lines(words, from)
 local lines = {}
@@ -11010,6 +11074,9 @@ add_taken(w, order.lines, 1)
 taken = taken + total(order.lines)
 end
 write_buyer(w, order.buyer, taken, hold)
+if stock_get(w, 'until') ~= digits(order.till) then
+stock_put(w, 'until', digits(order.till))
+end
 return
 end
 if word == 'give' or word == 'take' then
@@ -11046,10 +11113,15 @@ elseif w.clock - w.agenda > OVERLOOKED_MS then
 w.agenda = wanted
 enter(agenda_key, 'NX', digits(wanted), name)
 end
+local was_ending = w.ending
+w.ending = w.has_stock and w.seq == w.acked
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
 if w.stock then
 write_stock(w)
+if w.ending ~= was_ending then
+end_stock(w)
+end
 end
 if w.gone then
 local gone = {}
@@ -11074,7 +11146,7 @@ return 1
 
 export const walletInspect: Script = {
   name: 'wallet_inspect',
-  sha1: 'eb44bea1a569e7b4bafb4bcb9dea933866366d7b',
+  sha1: '889ec18e23f703658f9d073644321689c1638f32',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -11112,7 +11184,7 @@ local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
 local CORE_VERSION = 2
 local MARK = 5
-local MEMORY_USED, STOCK = 1, 2
+local MEMORY_USED, STOCK, ENDING = 1, 2, 4
 local STATUSES = { 'active', 'frozen', 'closed' }
 local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
 local CORE_ALONE = { 'core' }
@@ -11138,7 +11210,7 @@ if not (sum > -SUM_MAX and sum < SUM_MAX and epoch < COUNT_MAX and seq < COUNT_M
 return nil
 end
 return {
-status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
+status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, ending = traits >= ENDING, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
 limit = limit, due = due, since = since, open = open, acked = acked, floor = floor, agenda = agenda, clock = clock, ring = ring,
 life = life, head = head, recent = string.sub(bytes, CORE_BYTES + 1),
 }
@@ -11155,7 +11227,8 @@ local recent = w.recent
 if w.fresh ~= '' then
 recent = string.sub(recent .. w.fresh, -MARK * w.ring)
 end
-return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0), w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
+local traits = (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0) + (w.ending and ENDING or 0)
+return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], traits, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
 w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, recent)
 end
 local function track(w, key, loaded)
@@ -11276,7 +11349,10 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local AFTER_END_MS = 3600000
+local STAY_MIN_MS = 60000
 local function open_stock(w, key, fields)
+fields[#fields + 1] = 'until'
 fields[#fields + 1] = 'epoch'
 local values = redis.pcall('HMGET', key, unpack(fields))
 if values[#fields] ~= digits(w.epoch) then
@@ -11315,6 +11391,18 @@ end
 end
 in_parts('HSET', w.stock.key, written, #written)
 in_parts('HDEL', w.stock.key, gone, #gone)
+end
+local function end_stock(w)
+if not w.ending then
+redis.call('PERSIST', w.key)
+redis.call('PERSIST', w.stock.key)
+return
+end
+local till = stock_get(w, 'until')
+local over = till and w.status ~= 'frozen' and tonumber(till) or w.at
+local stay = digits(math.max(over + AFTER_END_MS - w.clock, STAY_MIN_MS))
+redis.call('PEXPIRE', w.key, stay)
+redis.call('PEXPIRE', w.stock.key, stay)
 end
 local function read_lines(words, from)
 local lines = {}
@@ -11428,6 +11516,9 @@ add_taken(w, order.lines, 1)
 taken = taken + total(order.lines)
 end
 write_buyer(w, order.buyer, taken, hold)
+if stock_get(w, 'until') ~= digits(order.till) then
+stock_put(w, 'until', digits(order.till))
+end
 return
 end
 if word == 'give' or word == 'take' then
@@ -11464,10 +11555,15 @@ elseif w.clock - w.agenda > OVERLOOKED_MS then
 w.agenda = wanted
 enter(agenda_key, 'NX', digits(wanted), name)
 end
+local was_ending = w.ending
+w.ending = w.has_stock and w.seq == w.acked
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
 if w.stock then
 write_stock(w)
+if w.ending ~= was_ending then
+end_stock(w)
+end
 end
 if w.gone then
 local gone = {}
@@ -11601,7 +11697,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: '838e46fc266caacbb038545d0a5573db85debca8',
+  sha1: '0ba61d52a80d7c9a6544cb942a74158e49706edd',
   keys: { min: 4, variable: false },
   resend: 'never',
   batchMax: null,
@@ -11639,7 +11735,7 @@ local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
 local CORE_VERSION = 2
 local MARK = 5
-local MEMORY_USED, STOCK = 1, 2
+local MEMORY_USED, STOCK, ENDING = 1, 2, 4
 local STATUSES = { 'active', 'frozen', 'closed' }
 local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
 local CORE_ALONE = { 'core' }
@@ -11665,7 +11761,7 @@ if not (sum > -SUM_MAX and sum < SUM_MAX and epoch < COUNT_MAX and seq < COUNT_M
 return nil
 end
 return {
-status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
+status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, ending = traits >= ENDING, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
 limit = limit, due = due, since = since, open = open, acked = acked, floor = floor, agenda = agenda, clock = clock, ring = ring,
 life = life, head = head, recent = string.sub(bytes, CORE_BYTES + 1),
 }
@@ -11682,7 +11778,8 @@ local recent = w.recent
 if w.fresh ~= '' then
 recent = string.sub(recent .. w.fresh, -MARK * w.ring)
 end
-return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0), w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
+local traits = (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0) + (w.ending and ENDING or 0)
+return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], traits, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
 w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, recent)
 end
 local function track(w, key, loaded)
@@ -11803,7 +11900,10 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local AFTER_END_MS = 3600000
+local STAY_MIN_MS = 60000
 local function open_stock(w, key, fields)
+fields[#fields + 1] = 'until'
 fields[#fields + 1] = 'epoch'
 local values = redis.pcall('HMGET', key, unpack(fields))
 if values[#fields] ~= digits(w.epoch) then
@@ -11842,6 +11942,18 @@ end
 end
 in_parts('HSET', w.stock.key, written, #written)
 in_parts('HDEL', w.stock.key, gone, #gone)
+end
+local function end_stock(w)
+if not w.ending then
+redis.call('PERSIST', w.key)
+redis.call('PERSIST', w.stock.key)
+return
+end
+local till = stock_get(w, 'until')
+local over = till and w.status ~= 'frozen' and tonumber(till) or w.at
+local stay = digits(math.max(over + AFTER_END_MS - w.clock, STAY_MIN_MS))
+redis.call('PEXPIRE', w.key, stay)
+redis.call('PEXPIRE', w.stock.key, stay)
 end
 local function read_lines(words, from)
 local lines = {}
@@ -11955,6 +12067,9 @@ add_taken(w, order.lines, 1)
 taken = taken + total(order.lines)
 end
 write_buyer(w, order.buyer, taken, hold)
+if stock_get(w, 'until') ~= digits(order.till) then
+stock_put(w, 'until', digits(order.till))
+end
 return
 end
 if word == 'give' or word == 'take' then
@@ -11991,10 +12106,15 @@ elseif w.clock - w.agenda > OVERLOOKED_MS then
 w.agenda = wanted
 enter(agenda_key, 'NX', digits(wanted), name)
 end
+local was_ending = w.ending
+w.ending = w.has_stock and w.seq == w.acked
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
 if w.stock then
 write_stock(w)
+if w.ending ~= was_ending then
+end_stock(w)
+end
 end
 if w.gone then
 local gone = {}
@@ -12692,7 +12812,7 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: '4e180b373201828d6c7a9b1d60bef17431aae613',
+  sha1: '82456020388d7a547ab4b0751ce95472e1a2ac34',
   keys: { min: 3, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -12730,7 +12850,7 @@ local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
 local CORE_VERSION = 2
 local MARK = 5
-local MEMORY_USED, STOCK = 1, 2
+local MEMORY_USED, STOCK, ENDING = 1, 2, 4
 local STATUSES = { 'active', 'frozen', 'closed' }
 local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
 local CORE_ALONE = { 'core' }
@@ -12756,7 +12876,7 @@ if not (sum > -SUM_MAX and sum < SUM_MAX and epoch < COUNT_MAX and seq < COUNT_M
 return nil
 end
 return {
-status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
+status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, ending = traits >= ENDING, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
 limit = limit, due = due, since = since, open = open, acked = acked, floor = floor, agenda = agenda, clock = clock, ring = ring,
 life = life, head = head, recent = string.sub(bytes, CORE_BYTES + 1),
 }
@@ -12773,7 +12893,8 @@ local recent = w.recent
 if w.fresh ~= '' then
 recent = string.sub(recent .. w.fresh, -MARK * w.ring)
 end
-return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0), w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
+local traits = (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0) + (w.ending and ENDING or 0)
+return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], traits, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
 w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, recent)
 end
 local function track(w, key, loaded)
@@ -12894,7 +13015,10 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local AFTER_END_MS = 3600000
+local STAY_MIN_MS = 60000
 local function open_stock(w, key, fields)
+fields[#fields + 1] = 'until'
 fields[#fields + 1] = 'epoch'
 local values = redis.pcall('HMGET', key, unpack(fields))
 if values[#fields] ~= digits(w.epoch) then
@@ -12933,6 +13057,18 @@ end
 end
 in_parts('HSET', w.stock.key, written, #written)
 in_parts('HDEL', w.stock.key, gone, #gone)
+end
+local function end_stock(w)
+if not w.ending then
+redis.call('PERSIST', w.key)
+redis.call('PERSIST', w.stock.key)
+return
+end
+local till = stock_get(w, 'until')
+local over = till and w.status ~= 'frozen' and tonumber(till) or w.at
+local stay = digits(math.max(over + AFTER_END_MS - w.clock, STAY_MIN_MS))
+redis.call('PEXPIRE', w.key, stay)
+redis.call('PEXPIRE', w.stock.key, stay)
 end
 local function read_lines(words, from)
 local lines = {}
@@ -13046,6 +13182,9 @@ add_taken(w, order.lines, 1)
 taken = taken + total(order.lines)
 end
 write_buyer(w, order.buyer, taken, hold)
+if stock_get(w, 'until') ~= digits(order.till) then
+stock_put(w, 'until', digits(order.till))
+end
 return
 end
 if word == 'give' or word == 'take' then
@@ -13082,10 +13221,15 @@ elseif w.clock - w.agenda > OVERLOOKED_MS then
 w.agenda = wanted
 enter(agenda_key, 'NX', digits(wanted), name)
 end
+local was_ending = w.ending
+w.ending = w.has_stock and w.seq == w.acked
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
 if w.stock then
 write_stock(w)
+if w.ending ~= was_ending then
+end_stock(w)
+end
 end
 if w.gone then
 local gone = {}
@@ -13229,7 +13373,7 @@ return reply
 
 export const walletRecall: Script = {
   name: 'wallet_recall',
-  sha1: '5b30179bfd2fd7a9f754f6585091e3ef189c92f8',
+  sha1: '6d431f3b6dd523f3e564b2914a083db4a701d741',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -13257,7 +13401,7 @@ local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
 local CORE_VERSION = 2
 local MARK = 5
-local MEMORY_USED, STOCK = 1, 2
+local MEMORY_USED, STOCK, ENDING = 1, 2, 4
 local STATUSES = { 'active', 'frozen', 'closed' }
 local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
 local CORE_ALONE = { 'core' }
@@ -13283,7 +13427,7 @@ if not (sum > -SUM_MAX and sum < SUM_MAX and epoch < COUNT_MAX and seq < COUNT_M
 return nil
 end
 return {
-status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
+status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, ending = traits >= ENDING, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
 limit = limit, due = due, since = since, open = open, acked = acked, floor = floor, agenda = agenda, clock = clock, ring = ring,
 life = life, head = head, recent = string.sub(bytes, CORE_BYTES + 1),
 }
@@ -13300,7 +13444,8 @@ local recent = w.recent
 if w.fresh ~= '' then
 recent = string.sub(recent .. w.fresh, -MARK * w.ring)
 end
-return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0), w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
+local traits = (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0) + (w.ending and ENDING or 0)
+return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], traits, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
 w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, recent)
 end
 local function track(w, key, loaded)
@@ -13421,7 +13566,10 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local AFTER_END_MS = 3600000
+local STAY_MIN_MS = 60000
 local function open_stock(w, key, fields)
+fields[#fields + 1] = 'until'
 fields[#fields + 1] = 'epoch'
 local values = redis.pcall('HMGET', key, unpack(fields))
 if values[#fields] ~= digits(w.epoch) then
@@ -13460,6 +13608,18 @@ end
 end
 in_parts('HSET', w.stock.key, written, #written)
 in_parts('HDEL', w.stock.key, gone, #gone)
+end
+local function end_stock(w)
+if not w.ending then
+redis.call('PERSIST', w.key)
+redis.call('PERSIST', w.stock.key)
+return
+end
+local till = stock_get(w, 'until')
+local over = till and w.status ~= 'frozen' and tonumber(till) or w.at
+local stay = digits(math.max(over + AFTER_END_MS - w.clock, STAY_MIN_MS))
+redis.call('PEXPIRE', w.key, stay)
+redis.call('PEXPIRE', w.stock.key, stay)
 end
 local function read_lines(words, from)
 local lines = {}
@@ -13573,6 +13733,9 @@ add_taken(w, order.lines, 1)
 taken = taken + total(order.lines)
 end
 write_buyer(w, order.buyer, taken, hold)
+if stock_get(w, 'until') ~= digits(order.till) then
+stock_put(w, 'until', digits(order.till))
+end
 return
 end
 if word == 'give' or word == 'take' then
@@ -13609,10 +13772,15 @@ elseif w.clock - w.agenda > OVERLOOKED_MS then
 w.agenda = wanted
 enter(agenda_key, 'NX', digits(wanted), name)
 end
+local was_ending = w.ending
+w.ending = w.has_stock and w.seq == w.acked
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
 if w.stock then
 write_stock(w)
+if w.ending ~= was_ending then
+end_stock(w)
+end
 end
 if w.gone then
 local gone = {}
@@ -13735,7 +13903,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: '4b8bcbe06a7aabf87acb819eeeba655b658cde97',
+  sha1: 'e8859db9b0d3137f794d80ea43592c2a30c9b888',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -13773,7 +13941,7 @@ local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
 local CORE_VERSION = 2
 local MARK = 5
-local MEMORY_USED, STOCK = 1, 2
+local MEMORY_USED, STOCK, ENDING = 1, 2, 4
 local STATUSES = { 'active', 'frozen', 'closed' }
 local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
 local CORE_ALONE = { 'core' }
@@ -13799,7 +13967,7 @@ if not (sum > -SUM_MAX and sum < SUM_MAX and epoch < COUNT_MAX and seq < COUNT_M
 return nil
 end
 return {
-status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
+status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, ending = traits >= ENDING, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
 limit = limit, due = due, since = since, open = open, acked = acked, floor = floor, agenda = agenda, clock = clock, ring = ring,
 life = life, head = head, recent = string.sub(bytes, CORE_BYTES + 1),
 }
@@ -13816,7 +13984,8 @@ local recent = w.recent
 if w.fresh ~= '' then
 recent = string.sub(recent .. w.fresh, -MARK * w.ring)
 end
-return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0), w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
+local traits = (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0) + (w.ending and ENDING or 0)
+return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], traits, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
 w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, recent)
 end
 local function track(w, key, loaded)
@@ -13937,7 +14106,10 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local AFTER_END_MS = 3600000
+local STAY_MIN_MS = 60000
 local function open_stock(w, key, fields)
+fields[#fields + 1] = 'until'
 fields[#fields + 1] = 'epoch'
 local values = redis.pcall('HMGET', key, unpack(fields))
 if values[#fields] ~= digits(w.epoch) then
@@ -13976,6 +14148,18 @@ end
 end
 in_parts('HSET', w.stock.key, written, #written)
 in_parts('HDEL', w.stock.key, gone, #gone)
+end
+local function end_stock(w)
+if not w.ending then
+redis.call('PERSIST', w.key)
+redis.call('PERSIST', w.stock.key)
+return
+end
+local till = stock_get(w, 'until')
+local over = till and w.status ~= 'frozen' and tonumber(till) or w.at
+local stay = digits(math.max(over + AFTER_END_MS - w.clock, STAY_MIN_MS))
+redis.call('PEXPIRE', w.key, stay)
+redis.call('PEXPIRE', w.stock.key, stay)
 end
 local function read_lines(words, from)
 local lines = {}
@@ -14089,6 +14273,9 @@ add_taken(w, order.lines, 1)
 taken = taken + total(order.lines)
 end
 write_buyer(w, order.buyer, taken, hold)
+if stock_get(w, 'until') ~= digits(order.till) then
+stock_put(w, 'until', digits(order.till))
+end
 return
 end
 if word == 'give' or word == 'take' then
@@ -14125,10 +14312,15 @@ elseif w.clock - w.agenda > OVERLOOKED_MS then
 w.agenda = wanted
 enter(agenda_key, 'NX', digits(wanted), name)
 end
+local was_ending = w.ending
+w.ending = w.has_stock and w.seq == w.acked
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
 if w.stock then
 write_stock(w)
+if w.ending ~= was_ending then
+end_stock(w)
+end
 end
 if w.gone then
 local gone = {}
