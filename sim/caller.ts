@@ -65,7 +65,12 @@ export class Caller {
     this.#world.plan(PATIENCE_MS, () => conclude({ type: 'unknown' }))
     const { command, memory, ref } = operation
     process.engine
-      .submit(keys.place(ref), command, { memory, timeoutMs: 3_000, retry: operation.tries > 1 && chance.happens(0.5) })
+      .submit(keys.place(ref), command, {
+        memory,
+        timeoutMs: 3_000,
+        retry: operation.tries > 1 && chance.happens(0.5),
+        alone: true,
+      })
       .then(
         (outcome) => conclude({ type: 'yes', outcome }),
         (error) => {

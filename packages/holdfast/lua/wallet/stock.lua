@@ -2,6 +2,7 @@
 -- does not read all items (src/machine/stock.ts says what it means).
 --
 --     epoch        that of the wallet: with another one, or none, this is of another life and the wallet is not to be trusted either
+--     k:<key>      there was a checkout under this key: who asks with one that is not here has had no answer yet
 --     until        when the sale ends, once somebody has checked out
 --     i:<item>     how many of it are taken
 --     u:<buyer>    how many it has taken, and the hold of its running checkout
@@ -115,6 +116,7 @@ end
 local function stock_fields(c, fields)
   if c.kind == 'checkout' then
     local order = read_order(c)
+    fields[#fields + 1] = 'k:' .. c.key
     fields[#fields + 1] = 'u:' .. order.buyer
     for i = 1, #order.lines do
       fields[#fields + 1] = 'i:' .. order.lines[i].item
@@ -205,6 +207,7 @@ local function apply_stock(w, kind, c, hold, sold)
       taken = taken + total(order.lines)
     end
     write_buyer(w, order.buyer, taken, hold)
+    stock_put(w, 'k:' .. c.key, '')
     if stock_get(w, 'until') ~= digits(order.till) then
       stock_put(w, 'until', digits(order.till))
     end

@@ -8114,7 +8114,7 @@ return refund_each({ sliding = WINDOWS, log = LOG })
 
 export const stockRunning: Script = {
   name: 'stock_running',
-  sha1: 'c8e2ca1b55b970510a647b9025e5a3810839d7d8',
+  sha1: '63f2eb030030548ba7cf2b360aa62e0c86c85e8a',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -8406,6 +8406,7 @@ end
 local function stock_fields(c, fields)
 if c.kind == 'checkout' then
 local order = read_order(c)
+fields[#fields + 1] = 'k:' .. c.key
 fields[#fields + 1] = 'u:' .. order.buyer
 for i = 1, #order.lines do
 fields[#fields + 1] = 'i:' .. order.lines[i].item
@@ -8484,6 +8485,7 @@ add_taken(w, order.lines, 1)
 taken = taken + total(order.lines)
 end
 write_buyer(w, order.buyer, taken, hold)
+stock_put(w, 'k:' .. c.key, '')
 if stock_get(w, 'until') ~= digits(order.till) then
 stock_put(w, 'until', digits(order.till))
 end
@@ -9508,7 +9510,7 @@ end)
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: 'b64e9cd54594efee616441354c9a962642440d53',
+  sha1: '251e5cdb5f4831e2a35735dabe8e31b44a4f5a5a',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -9800,6 +9802,7 @@ end
 local function stock_fields(c, fields)
 if c.kind == 'checkout' then
 local order = read_order(c)
+fields[#fields + 1] = 'k:' .. c.key
 fields[#fields + 1] = 'u:' .. order.buyer
 for i = 1, #order.lines do
 fields[#fields + 1] = 'i:' .. order.lines[i].item
@@ -9878,6 +9881,7 @@ add_taken(w, order.lines, 1)
 taken = taken + total(order.lines)
 end
 write_buyer(w, order.buyer, taken, hold)
+stock_put(w, 'k:' .. c.key, '')
 if stock_get(w, 'until') ~= digits(order.till) then
 stock_put(w, 'until', digits(order.till))
 end
@@ -10350,11 +10354,12 @@ return move(w, {
 kind = 'refund', amount = c.amount, available = c.amount, reserved = 0, hold = hold, of_refunded = refunded + c.amount,
 })
 end
-local function sold_out(left, item)
+local function sold_out(w, left, item)
+local left_words, stock, reserved = digits(math.max(0, left)), digits(math.max(0, w.available)), digits(w.reserved)
 if item then
-return reject('sold_out', 'item', item, 'left', digits(math.max(0, left)))
+return reject('sold_out', 'item', item, 'left', left_words, 'stock', stock, 'reserved', reserved)
 end
-return reject('sold_out', 'left', digits(math.max(0, left)))
+return reject('sold_out', 'left', left_words, 'stock', stock, 'reserved', reserved)
 end
 local function check_out(w, c, now)
 local order = read_order(c)
@@ -10384,11 +10389,11 @@ end
 for i = 1, #order.lines do
 local line = order.lines[i]
 if left_of(w, line) < line.quantity then
-return sold_out(left_of(w, line), line.item)
+return sold_out(w, left_of(w, line), line.item)
 end
 end
 if quantity > w.available then
-return sold_out(w.available)
+return sold_out(w, w.available)
 end
 local amount = reserves and quantity or 0
 local expires = math.min(order.till, now + order.ttl)
@@ -10416,20 +10421,20 @@ local room, available = order.per_buyer - taken, w.available
 local sold = {}
 for i = 1, #checkout.lines do
 local line = checkout.lines[i]
-local refusal
+local _, refusal
 if line.quantity > room then
-refusal = { 'user_limit', 'left', digits(math.max(0, room)) }
+_, refusal = reject('user_limit', 'left', digits(math.max(0, room)))
 elseif line.quantity > left_of(w, line) then
-refusal = { 'sold_out', 'item', line.item, 'left', digits(math.max(0, left_of(w, line))) }
+_, refusal = sold_out(w, left_of(w, line), line.item)
 elseif line.quantity > available then
-refusal = { 'sold_out', 'left', digits(math.max(0, available)) }
+_, refusal = sold_out(w, available)
 else
 sold[#sold + 1] = line
 room = room - line.quantity
 available = available - line.quantity
 end
 if refusal and (order.all or (i == #checkout.lines and #sold == 0)) then
-return reject(unpack(refusal))
+return nil, refusal
 end
 end
 local amount = total(sold)
@@ -10447,7 +10452,7 @@ return move(w, { kind = 'credit', amount = quantity, available = quantity, reser
 end
 local left = math.min(left_of(w, line), w.available)
 if quantity > left then
-return sold_out(left, line.item)
+return sold_out(w, left, line.item)
 end
 return move(w, { kind = 'debit', amount = quantity, available = 0 - quantity, reserved = 0 })
 end
@@ -10606,6 +10611,9 @@ if not bytes then
 if (c.kind == 'hold' or c.kind == 'meter') and get(w, 'h:' .. c.hold) then
 return { 'seen' }
 end
+if c.kind == 'checkout' and w.stock and stock_get(w, 'k:' .. c.key) then
+return { 'seen' }
+end
 return nil
 end
 local entry = read_entry(bytes)
@@ -10714,7 +10722,7 @@ return table.concat(reply)
 
 export const walletDistrust: Script = {
   name: 'wallet_distrust',
-  sha1: '3cc6aadd0fd659575abef6d579bd0fd96b2ab57d',
+  sha1: '54700edc3e013755c24392744ea494844f501efe',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -10996,6 +11004,7 @@ end
 local function stock_fields(c, fields)
 if c.kind == 'checkout' then
 local order = read_order(c)
+fields[#fields + 1] = 'k:' .. c.key
 fields[#fields + 1] = 'u:' .. order.buyer
 for i = 1, #order.lines do
 fields[#fields + 1] = 'i:' .. order.lines[i].item
@@ -11074,6 +11083,7 @@ add_taken(w, order.lines, 1)
 taken = taken + total(order.lines)
 end
 write_buyer(w, order.buyer, taken, hold)
+stock_put(w, 'k:' .. c.key, '')
 if stock_get(w, 'until') ~= digits(order.till) then
 stock_put(w, 'until', digits(order.till))
 end
@@ -11146,7 +11156,7 @@ return 1
 
 export const walletInspect: Script = {
   name: 'wallet_inspect',
-  sha1: '889ec18e23f703658f9d073644321689c1638f32',
+  sha1: '22d8ff31d5cdd7d4907dff8234bb1ee5a49e0b9d',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -11438,6 +11448,7 @@ end
 local function stock_fields(c, fields)
 if c.kind == 'checkout' then
 local order = read_order(c)
+fields[#fields + 1] = 'k:' .. c.key
 fields[#fields + 1] = 'u:' .. order.buyer
 for i = 1, #order.lines do
 fields[#fields + 1] = 'i:' .. order.lines[i].item
@@ -11516,6 +11527,7 @@ add_taken(w, order.lines, 1)
 taken = taken + total(order.lines)
 end
 write_buyer(w, order.buyer, taken, hold)
+stock_put(w, 'k:' .. c.key, '')
 if stock_get(w, 'until') ~= digits(order.till) then
 stock_put(w, 'until', digits(order.till))
 end
@@ -11697,7 +11709,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: '0ba61d52a80d7c9a6544cb942a74158e49706edd',
+  sha1: '0c8760de5bb0cd4df9439a13237e80f35f8c1377',
   keys: { min: 4, variable: false },
   resend: 'never',
   batchMax: null,
@@ -11989,6 +12001,7 @@ end
 local function stock_fields(c, fields)
 if c.kind == 'checkout' then
 local order = read_order(c)
+fields[#fields + 1] = 'k:' .. c.key
 fields[#fields + 1] = 'u:' .. order.buyer
 for i = 1, #order.lines do
 fields[#fields + 1] = 'i:' .. order.lines[i].item
@@ -12067,6 +12080,7 @@ add_taken(w, order.lines, 1)
 taken = taken + total(order.lines)
 end
 write_buyer(w, order.buyer, taken, hold)
+stock_put(w, 'k:' .. c.key, '')
 if stock_get(w, 'until') ~= digits(order.till) then
 stock_put(w, 'until', digits(order.till))
 end
@@ -12539,11 +12553,12 @@ return move(w, {
 kind = 'refund', amount = c.amount, available = c.amount, reserved = 0, hold = hold, of_refunded = refunded + c.amount,
 })
 end
-local function sold_out(left, item)
+local function sold_out(w, left, item)
+local left_words, stock, reserved = digits(math.max(0, left)), digits(math.max(0, w.available)), digits(w.reserved)
 if item then
-return reject('sold_out', 'item', item, 'left', digits(math.max(0, left)))
+return reject('sold_out', 'item', item, 'left', left_words, 'stock', stock, 'reserved', reserved)
 end
-return reject('sold_out', 'left', digits(math.max(0, left)))
+return reject('sold_out', 'left', left_words, 'stock', stock, 'reserved', reserved)
 end
 local function check_out(w, c, now)
 local order = read_order(c)
@@ -12573,11 +12588,11 @@ end
 for i = 1, #order.lines do
 local line = order.lines[i]
 if left_of(w, line) < line.quantity then
-return sold_out(left_of(w, line), line.item)
+return sold_out(w, left_of(w, line), line.item)
 end
 end
 if quantity > w.available then
-return sold_out(w.available)
+return sold_out(w, w.available)
 end
 local amount = reserves and quantity or 0
 local expires = math.min(order.till, now + order.ttl)
@@ -12605,20 +12620,20 @@ local room, available = order.per_buyer - taken, w.available
 local sold = {}
 for i = 1, #checkout.lines do
 local line = checkout.lines[i]
-local refusal
+local _, refusal
 if line.quantity > room then
-refusal = { 'user_limit', 'left', digits(math.max(0, room)) }
+_, refusal = reject('user_limit', 'left', digits(math.max(0, room)))
 elseif line.quantity > left_of(w, line) then
-refusal = { 'sold_out', 'item', line.item, 'left', digits(math.max(0, left_of(w, line))) }
+_, refusal = sold_out(w, left_of(w, line), line.item)
 elseif line.quantity > available then
-refusal = { 'sold_out', 'left', digits(math.max(0, available)) }
+_, refusal = sold_out(w, available)
 else
 sold[#sold + 1] = line
 room = room - line.quantity
 available = available - line.quantity
 end
 if refusal and (order.all or (i == #checkout.lines and #sold == 0)) then
-return reject(unpack(refusal))
+return nil, refusal
 end
 end
 local amount = total(sold)
@@ -12636,7 +12651,7 @@ return move(w, { kind = 'credit', amount = quantity, available = quantity, reser
 end
 local left = math.min(left_of(w, line), w.available)
 if quantity > left then
-return sold_out(left, line.item)
+return sold_out(w, left, line.item)
 end
 return move(w, { kind = 'debit', amount = quantity, available = 0 - quantity, reserved = 0 })
 end
@@ -12745,6 +12760,8 @@ if kind == 'hold' or kind == 'extend' then
 c.ttl = tonumber(words[3])
 elseif kind == 'capture' or kind == 'settle' then
 c.beyond = words[3] == 'available'
+elseif kind == 'checkout' then
+c.hold = entry.key
 end
 return c
 end
@@ -12812,7 +12829,7 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: '82456020388d7a547ab4b0751ce95472e1a2ac34',
+  sha1: '5c8e1d5f225a027fe29ee187d88d2f2eccecb982',
   keys: { min: 3, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -13104,6 +13121,7 @@ end
 local function stock_fields(c, fields)
 if c.kind == 'checkout' then
 local order = read_order(c)
+fields[#fields + 1] = 'k:' .. c.key
 fields[#fields + 1] = 'u:' .. order.buyer
 for i = 1, #order.lines do
 fields[#fields + 1] = 'i:' .. order.lines[i].item
@@ -13182,6 +13200,7 @@ add_taken(w, order.lines, 1)
 taken = taken + total(order.lines)
 end
 write_buyer(w, order.buyer, taken, hold)
+stock_put(w, 'k:' .. c.key, '')
 if stock_get(w, 'until') ~= digits(order.till) then
 stock_put(w, 'until', digits(order.till))
 end
@@ -13373,7 +13392,7 @@ return reply
 
 export const walletRecall: Script = {
   name: 'wallet_recall',
-  sha1: '6d431f3b6dd523f3e564b2914a083db4a701d741',
+  sha1: 'fbad2c3494e3a5ee6833d1bfdf168d11475ee609',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -13655,6 +13674,7 @@ end
 local function stock_fields(c, fields)
 if c.kind == 'checkout' then
 local order = read_order(c)
+fields[#fields + 1] = 'k:' .. c.key
 fields[#fields + 1] = 'u:' .. order.buyer
 for i = 1, #order.lines do
 fields[#fields + 1] = 'i:' .. order.lines[i].item
@@ -13733,6 +13753,7 @@ add_taken(w, order.lines, 1)
 taken = taken + total(order.lines)
 end
 write_buyer(w, order.buyer, taken, hold)
+stock_put(w, 'k:' .. c.key, '')
 if stock_get(w, 'until') ~= digits(order.till) then
 stock_put(w, 'until', digits(order.till))
 end
@@ -13903,7 +13924,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: 'e8859db9b0d3137f794d80ea43592c2a30c9b888',
+  sha1: 'b88c88da400aa6a48ee9fd558cd4181064fc233e',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -14195,6 +14216,7 @@ end
 local function stock_fields(c, fields)
 if c.kind == 'checkout' then
 local order = read_order(c)
+fields[#fields + 1] = 'k:' .. c.key
 fields[#fields + 1] = 'u:' .. order.buyer
 for i = 1, #order.lines do
 fields[#fields + 1] = 'i:' .. order.lines[i].item
@@ -14273,6 +14295,7 @@ add_taken(w, order.lines, 1)
 taken = taken + total(order.lines)
 end
 write_buyer(w, order.buyer, taken, hold)
+stock_put(w, 'k:' .. c.key, '')
 if stock_get(w, 'until') ~= digits(order.till) then
 stock_put(w, 'until', digits(order.till))
 end
@@ -14745,11 +14768,12 @@ return move(w, {
 kind = 'refund', amount = c.amount, available = c.amount, reserved = 0, hold = hold, of_refunded = refunded + c.amount,
 })
 end
-local function sold_out(left, item)
+local function sold_out(w, left, item)
+local left_words, stock, reserved = digits(math.max(0, left)), digits(math.max(0, w.available)), digits(w.reserved)
 if item then
-return reject('sold_out', 'item', item, 'left', digits(math.max(0, left)))
+return reject('sold_out', 'item', item, 'left', left_words, 'stock', stock, 'reserved', reserved)
 end
-return reject('sold_out', 'left', digits(math.max(0, left)))
+return reject('sold_out', 'left', left_words, 'stock', stock, 'reserved', reserved)
 end
 local function check_out(w, c, now)
 local order = read_order(c)
@@ -14779,11 +14803,11 @@ end
 for i = 1, #order.lines do
 local line = order.lines[i]
 if left_of(w, line) < line.quantity then
-return sold_out(left_of(w, line), line.item)
+return sold_out(w, left_of(w, line), line.item)
 end
 end
 if quantity > w.available then
-return sold_out(w.available)
+return sold_out(w, w.available)
 end
 local amount = reserves and quantity or 0
 local expires = math.min(order.till, now + order.ttl)
@@ -14811,20 +14835,20 @@ local room, available = order.per_buyer - taken, w.available
 local sold = {}
 for i = 1, #checkout.lines do
 local line = checkout.lines[i]
-local refusal
+local _, refusal
 if line.quantity > room then
-refusal = { 'user_limit', 'left', digits(math.max(0, room)) }
+_, refusal = reject('user_limit', 'left', digits(math.max(0, room)))
 elseif line.quantity > left_of(w, line) then
-refusal = { 'sold_out', 'item', line.item, 'left', digits(math.max(0, left_of(w, line))) }
+_, refusal = sold_out(w, left_of(w, line), line.item)
 elseif line.quantity > available then
-refusal = { 'sold_out', 'left', digits(math.max(0, available)) }
+_, refusal = sold_out(w, available)
 else
 sold[#sold + 1] = line
 room = room - line.quantity
 available = available - line.quantity
 end
 if refusal and (order.all or (i == #checkout.lines and #sold == 0)) then
-return reject(unpack(refusal))
+return nil, refusal
 end
 end
 local amount = total(sold)
@@ -14842,7 +14866,7 @@ return move(w, { kind = 'credit', amount = quantity, available = quantity, reser
 end
 local left = math.min(left_of(w, line), w.available)
 if quantity > left then
-return sold_out(left, line.item)
+return sold_out(w, left, line.item)
 end
 return move(w, { kind = 'debit', amount = quantity, available = 0 - quantity, reserved = 0 })
 end
