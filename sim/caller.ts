@@ -72,6 +72,7 @@ export class Caller {
         memory,
         timeoutMs: 3_000,
         retry: operation.tries > 1 && chance.happens(0.5),
+        alone: true,
       })
       .then(
         (outcome) => conclude({ type: 'yes', outcome }),

@@ -338,6 +338,7 @@ function copy(state: WalletState): WalletState {
     refundedByEntry: new Map(state.refundedByEntry),
     closedHolds: new Map(state.closedHolds),
     stock: state.stock && {
+      ...state.stock,
       taken: new Map(state.stock.taken),
       buyers: new Map(state.stock.buyers),
       checkouts: new Map(state.stock.checkouts),

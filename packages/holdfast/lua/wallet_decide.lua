@@ -118,6 +118,10 @@ local function recall(w, c)
     if (c.kind == 'hold' or c.kind == 'meter') and get(w, 'h:' .. c.hold) then
       return { 'seen' }
     end
+    -- What left the ring was acknowledged.
+    if c.kind == 'checkout' and w.stock and stock_get(w, 'k:' .. c.key) then
+      return { 'seen' }
+    end
     return nil
   end
   local entry = read_entry(bytes)

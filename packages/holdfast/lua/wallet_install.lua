@@ -56,6 +56,9 @@ local function command_of(entry, mark)
     c.ttl = tonumber(words[3])
   elseif kind == 'capture' or kind == 'settle' then
     c.beyond = words[3] == 'available'
+  elseif kind == 'checkout' then
+    -- It may have joined a checkout that is no more: then it makes one of its own, under its own name.
+    c.hold = entry.key
   end
   return c
 end

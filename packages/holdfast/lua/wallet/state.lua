@@ -18,8 +18,8 @@ local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
 local CORE_VERSION = 2
 -- Bytes of `recent` for each entry.
 local MARK = 5
--- Traits: something was acknowledged from memory; there is stock beside it (wallet/stock).
-local MEMORY_USED, STOCK = 1, 2
+-- Traits: something was acknowledged from memory; there is stock beside it, and both keys have an end (wallet/stock).
+local MEMORY_USED, STOCK, ENDING = 1, 2, 4
 local STATUSES = { 'active', 'frozen', 'closed' }
 local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
 
@@ -61,7 +61,7 @@ local function parse_core(bytes)
     return nil
   end
   return {
-    status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
+    status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, ending = traits >= ENDING, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
     limit = limit, due = due, since = since, open = open, acked = acked, floor = floor, agenda = agenda, clock = clock, ring = ring,
     life = life, head = head, recent = string.sub(bytes, CORE_BYTES + 1),
   }
@@ -81,7 +81,8 @@ local function format_core(w)
   if w.fresh ~= '' then
     recent = string.sub(recent .. w.fresh, -MARK * w.ring)
   end
-  return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0), w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
+  local traits = (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0) + (w.ending and ENDING or 0)
+  return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], traits, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
     w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, recent)
 end
 
@@ -247,10 +248,15 @@ local function write_wallet(w, agenda_key, name, wanted)
     w.agenda = wanted
     enter(agenda_key, 'NX', digits(wanted), name)
   end
+  local was_ending = w.ending
+  w.ending = w.has_stock and w.seq == w.acked
   w.writes[2] = format_core(w)
   in_parts('HSET', w.key, w.writes, w.written)
   if w.stock then
     write_stock(w)
+    if w.ending ~= was_ending then
+      end_stock(w)
+    end
   end
   if w.gone then
     -- A hold may have come back in the same call: under a key that the journal knows and Redis does not any more.

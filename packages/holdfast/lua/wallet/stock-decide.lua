@@ -1,10 +1,12 @@
 -- The rules of stock; checks stand in the order of precedence. The twin of src/machine/stock-decide.ts.
 
-local function sold_out(left, item)
+-- Why nothing of it can be had, and of all: what there is, and what lies in checkouts and may come back.
+local function sold_out(w, left, item)
+  local left_words, stock, reserved = digits(math.max(0, left)), digits(math.max(0, w.available)), digits(w.reserved)
   if item then
-    return reject('sold_out', 'item', item, 'left', digits(math.max(0, left)))
+    return reject('sold_out', 'item', item, 'left', left_words, 'stock', stock, 'reserved', reserved)
   end
-  return reject('sold_out', 'left', digits(math.max(0, left)))
+  return reject('sold_out', 'left', left_words, 'stock', stock, 'reserved', reserved)
 end
 
 -- Into the buyer's running checkout, or into a new one. All of it or nothing.
@@ -37,11 +39,11 @@ local function check_out(w, c, now)
   for i = 1, #order.lines do
     local line = order.lines[i]
     if left_of(w, line) < line.quantity then
-      return sold_out(left_of(w, line), line.item)
+      return sold_out(w, left_of(w, line), line.item)
     end
   end
   if quantity > w.available then
-    return sold_out(w.available)
+    return sold_out(w, w.available)
   end
   local amount = reserves and quantity or 0
   local expires = math.min(order.till, now + order.ttl)
@@ -71,20 +73,20 @@ local function purchase(w, c, hold, checkout)
   local sold = {}
   for i = 1, #checkout.lines do
     local line = checkout.lines[i]
-    local refusal
+    local _, refusal
     if line.quantity > room then
-      refusal = { 'user_limit', 'left', digits(math.max(0, room)) }
+      _, refusal = reject('user_limit', 'left', digits(math.max(0, room)))
     elseif line.quantity > left_of(w, line) then
-      refusal = { 'sold_out', 'item', line.item, 'left', digits(math.max(0, left_of(w, line))) }
+      _, refusal = sold_out(w, left_of(w, line), line.item)
     elseif line.quantity > available then
-      refusal = { 'sold_out', 'left', digits(math.max(0, available)) }
+      _, refusal = sold_out(w, available)
     else
       sold[#sold + 1] = line
       room = room - line.quantity
       available = available - line.quantity
     end
     if refusal and (order.all or (i == #checkout.lines and #sold == 0)) then
-      return reject(unpack(refusal))
+      return nil, refusal
     end
   end
   local amount = total(sold)
@@ -104,7 +106,7 @@ local function pass_on(w, c)
   end
   local left = math.min(left_of(w, line), w.available)
   if quantity > left then
-    return sold_out(left, line.item)
+    return sold_out(w, left, line.item)
   end
   return move(w, { kind = 'debit', amount = quantity, available = 0 - quantity, reserved = 0 })
 end

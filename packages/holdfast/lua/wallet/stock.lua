@@ -2,12 +2,22 @@
 -- does not read all items (src/machine/stock.ts says what it means).
 --
 --     epoch        that of the wallet: with another one, or none, this is of another life and the wallet is not to be trusted either
+--     k:<key>      there was a checkout under this key: who asks with one that is not here has had no answer yet
+--     until        when the sale ends, once somebody has checked out
 --     i:<item>     how many of it are taken
 --     u:<buyer>    how many it has taken, and the hold of its running checkout
 --     c:<hold>     an open checkout: reserve|note, its buyer, its lines
+--
+-- Whenever nothing is pending both keys have an end: what is gone is loaded again by who needs it, so that nobody has to be there to clear
+-- up. What is pending may be nowhere else, and has none.
+
+-- So long after the end of a sale its keys stay, and so long at least where somebody comes later than that.
+local AFTER_END_MS = 3600000
+local STAY_MIN_MS = 60000
 
 -- Gets the stock ready for work, with the fields that the batch will ask for. False: it is not of the wallet's life.
 local function open_stock(w, key, fields)
+  fields[#fields + 1] = 'until'
   fields[#fields + 1] = 'epoch'
   local values = redis.pcall('HMGET', key, unpack(fields))
   if values[#fields] ~= digits(w.epoch) then
@@ -52,6 +62,21 @@ local function write_stock(w)
   in_parts('HDEL', w.stock.key, gone, #gone)
 end
 
+-- Gives both keys their end, or takes it from them. Who has closed the sale has ended it with the last entry; where nobody has checked out
+-- yet its end is not known here, and the last entry stands for it.
+local function end_stock(w)
+  if not w.ending then
+    redis.call('PERSIST', w.key)
+    redis.call('PERSIST', w.stock.key)
+    return
+  end
+  local till = stock_get(w, 'until')
+  local over = till and w.status ~= 'frozen' and tonumber(till) or w.at
+  local stay = digits(math.max(over + AFTER_END_MS - w.clock, STAY_MIN_MS))
+  redis.call('PEXPIRE', w.key, stay)
+  redis.call('PEXPIRE', w.stock.key, stay)
+end
+
 local function read_lines(words, from)
   local lines = {}
   for i = from, #words do
@@ -91,6 +116,7 @@ end
 local function stock_fields(c, fields)
   if c.kind == 'checkout' then
     local order = read_order(c)
+    fields[#fields + 1] = 'k:' .. c.key
     fields[#fields + 1] = 'u:' .. order.buyer
     for i = 1, #order.lines do
       fields[#fields + 1] = 'i:' .. order.lines[i].item
@@ -181,6 +207,10 @@ local function apply_stock(w, kind, c, hold, sold)
       taken = taken + total(order.lines)
     end
     write_buyer(w, order.buyer, taken, hold)
+    stock_put(w, 'k:' .. c.key, '')
+    if stock_get(w, 'until') ~= digits(order.till) then
+      stock_put(w, 'until', digits(order.till))
+    end
     return
   end
   if word == 'give' or word == 'take' then

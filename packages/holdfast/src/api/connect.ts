@@ -36,6 +36,7 @@ import { Sequencer } from '../sequencer/index.js'
 import type { Telemetry } from '../telemetry/index.js'
 import { Auditing, type BackgroundAudit, checkBackground } from './audit.js'
 import { SaleMemory } from './sale-items.js'
+import { SoldOutWatch } from './sale-sold-out.js'
 import type { SaleTenant } from './tenant.js'
 import * as check from './validate.js'
 
@@ -259,6 +260,7 @@ function share(
   const journal = new PostgresJournal(postgres)
   const reader = new JournalReader(postgres)
   const sales = new PostgresSales(postgres)
+  const soldOut = new SoldOutWatch(journal)
   const memories = new Map<string, SaleMemory>()
   const locks = new Locks(runner, () => reader.nextLockToken(), given.telemetry)
   const asker = randomBytes(12).toString('hex')
@@ -303,6 +305,7 @@ function share(
   const close = async (): Promise<void> => {
     for (const gauge of takeBack) gauge()
     locks.close()
+    soldOut.close()
     // At once, both: nothing new is taken on from here.
     await Promise.all([engine.close(), auditing.close()])
     unguard()
@@ -332,6 +335,7 @@ function share(
     sequencer,
     locks,
     sales,
+    soldOut,
     memoryOf,
     auditing,
     durability,

@@ -5,6 +5,7 @@ import { checkoutWords, command, genesisHash, type Entry as MachineEntry, readLi
 import { type Place, readCode } from '../redis/index.js'
 import type { Running } from '../sequencer/index.js'
 import type { SaleMemory } from './sale-items.js'
+import { isSoldOut } from './sale-sold-out.js'
 import { checkItem, checkTerms, type ItemOptions, limitOf, type SaleOptions, shareOf } from './sale-terms.js'
 import { checkOptions, type OperationOptions, type SaleTenant } from './tenant.js'
 import * as check from './validate.js'
@@ -54,6 +55,8 @@ export interface SaleState extends Omit<SaleTerms, 'itemsHash'> {
   readonly sold: number
   /** False: it was closed. */
   readonly open: boolean
+  /** Everything is bought, for good. With a stock of 0 and something in `reserved` it may come back. */
+  readonly soldOut: boolean
 }
 
 const LINES_MAX = 100
@@ -101,6 +104,16 @@ export class Sale {
     })
   }
 
+  /**
+   * Resolves when everything is bought, for good: true. Or when the sale is over before that, nothing lying in a checkout any more: false.
+   * However many wait in this process, Postgres is asked once a second.
+   */
+  async soldOut(options: Pick<WaitOptions, 'signal'> = {}): Promise<boolean> {
+    const signal = check.signal(check.options('options', options).signal)
+    const terms = await this.#terms()
+    return this.#tenant.soldOut.wait(this.#refs(terms), terms, signal)
+  }
+
   /** Into the user's running checkout, or a new one: all of it or nothing. */
   async checkout(options: CheckoutOptions): Promise<Checkout> {
     const asked = check.options('options', options)
@@ -126,7 +139,12 @@ export class Sale {
         share: shareOf(quantity, item, bucket, terms.buckets),
       })),
     })
-    const outcome = await this.#submit(place, { kind: 'checkout', key: keys.code(place, key), also: words }, options)
+    const outcome = await this.#submit(
+      place,
+      { kind: 'checkout', key: keys.code(place, key), also: words },
+      options,
+      terms,
+    )
     const entry = outcome.entry as MachineEntry
     return {
       code: entry.hold,
@@ -145,7 +163,7 @@ export class Sale {
     const key = `~purchase:${code}`
     try {
       const bought = { kind: 'purchase' as const, key, hold: code, also: `${wanted} ${terms.perUser}` }
-      const { entry, replayed } = await this.#submit(place, bought, options)
+      const { entry, replayed } = await this.#submit(place, bought, options, terms)
       return await this.#purchased(code, entry as MachineEntry, replayed)
     } catch (error) {
       // Bought before, in the other way of the two.
@@ -158,9 +176,10 @@ export class Sale {
 
   /** Gives back what is in a checkout. Asked for again, the answer is the same. */
   async cancel(code: string, options: Omit<PurchaseOptions, 'take'> = {}): Promise<{ readonly replayed: boolean }> {
-    const place = this.#placeOf(code, await this.#terms())
+    const terms = await this.#terms()
+    const place = this.#placeOf(code, terms)
     const cancelled = { kind: 'cancel' as const, key: `~cancel:${code}`, hold: code }
-    const { replayed } = await this.#submit(place, cancelled, options)
+    const { replayed } = await this.#submit(place, cancelled, options, terms)
     return { replayed }
   }
 
@@ -227,22 +246,27 @@ export class Sale {
     place: Place,
     asked: { kind: 'checkout' | 'purchase' | 'cancel'; key: string; hold?: string; also?: string },
     given: unknown,
+    { buckets }: SaleTerms,
   ): Promise<Outcome> {
     const { engine, durability } = this.#tenant
+    const options = { ...checkOptions(given, durability), alone: buckets === 1 }
     try {
-      return await engine.submit(place, command({ ...asked, counter: CURRENCY }), checkOptions(given, durability))
+      return await engine.submit(place, command({ ...asked, counter: CURRENCY }), options)
     } catch (error) {
-      throw error instanceof HoldfastError ? await this.#told(error) : error
+      throw error instanceof HoldfastError ? await this.#told(error, buckets) : error
     }
   }
 
   /** In the words of a sale: a checkout is a hold, and an item has an id. */
-  async #told(error: HoldfastError): Promise<HoldfastError> {
+  async #told(error: HoldfastError, buckets: number): Promise<HoldfastError> {
     const code = CODES[error.code as keyof typeof CODES]
     if (code) return new HoldfastError(code)
-    if (typeof error.facts.item !== 'number') return error
-    const [item] = await this.#memory.byNumber([error.facts.item])
-    const facts: Facts = { ...error.facts, item: item?.id ?? '' }
+    if (error.code !== 'sold_out' && error.code !== 'duplicate_item') return error
+    const { item, stock, reserved, ...rest } = error.facts
+    const facts: Facts = { ...rest }
+    // What one bucket of several has says nothing of the others.
+    if (buckets === 1 && error.code === 'sold_out') Object.assign(facts, { stock, reserved })
+    if (typeof item === 'number') facts.item = (await this.#memory.byNumber([item]))[0]?.id ?? ''
     return new HoldfastError(error.code, undefined, facts)
   }
 
@@ -269,14 +293,25 @@ export class Sale {
     return lines.map(({ quantity }, at) => ({ id: items[at]?.id ?? '', quantity }))
   }
 
+  #refs({ buckets }: Pick<SaleTerms, 'buckets'>): string[] {
+    return Array.from({ length: buckets }, (_, bucket) => this.#tenant.keys.ofSale(this.id, bucket).ref)
+  }
+
   async #state({ itemsHash: _, ...terms }: SaleTerms): Promise<SaleState> {
-    const { keys, journal } = this.#tenant
-    const refs = Array.from({ length: terms.buckets }, (_, bucket) => keys.ofSale(this.id, bucket).ref)
-    const rows = await journal.read(refs)
+    const { journal } = this.#tenant
+    const rows = await journal.read(this.#refs(terms))
     const stock = rows.reduce((sum, { available }) => sum + available, 0)
     const reserved = rows.reduce((sum, row) => sum + row.reserved, 0)
     const open = rows.every(({ status }) => status === 'active')
-    return { id: this.id, ...terms, stock, reserved, sold: terms.limit - stock - reserved, open }
+    return {
+      id: this.id,
+      ...terms,
+      stock,
+      reserved,
+      sold: terms.limit - stock - reserved,
+      open,
+      soldOut: isSoldOut(rows),
+    }
   }
 }
 

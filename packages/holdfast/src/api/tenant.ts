@@ -5,6 +5,7 @@ import { type Command, command } from '../machine/index.js'
 import type { Keys } from '../redis/index.js'
 import type { Sequencer } from '../sequencer/index.js'
 import type { SaleMemory } from './sale-items.js'
+import type { SoldOutWatch } from './sale-sold-out.js'
 import * as check from './validate.js'
 
 /** What every operation takes beside what it is about. */
@@ -39,6 +40,7 @@ export interface Tenant {
 /** What sales need beyond that. */
 export interface SaleTenant extends Tenant {
   readonly sales: PostgresSales
+  readonly soldOut: SoldOutWatch
   /** What this process remembers of a sale. */
   saleMemory(id: string): SaleMemory
 }

@@ -49,12 +49,14 @@ export class Attempt {
   stopTimer: (() => void) | null = null
   /** Takes the ear off the caller's signal, if there is one. */
   stopListening: (() => void) | null = null
+  /** In a sale of one bucket: there is no other that could give it stock. */
+  readonly alone: boolean
   readonly #caller: Caller
 
   constructor(
     lane: Lane,
     command: Command,
-    options: { memory: boolean; deadline: number; retry: boolean },
+    options: { memory: boolean; deadline: number; retry: boolean; alone?: boolean },
     caller: Caller,
   ) {
     this.lane = lane
@@ -63,6 +65,7 @@ export class Attempt {
     this.deadline = options.deadline
     this.tries = options.retry ? 1 : 0
     this.perhapsDecided = options.retry
+    this.alone = options.alone ?? false
     this.#caller = caller
   }
 

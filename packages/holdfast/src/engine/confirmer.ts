@@ -1,16 +1,11 @@
-import { HoldfastError } from '../errors/index.js'
 import type { Confirmation } from '../journal/index.js'
-import type { RejectionCode } from '../machine/index.js'
 import type { Attempt } from './attempt.js'
 import { Batcher } from './batcher.js'
 import type { Context } from './context.js'
 import type { Finder } from './finder.js'
+import { Grounds, isGrounded } from './grounds.js'
 import type { RefusalAnswer } from './lane.js'
-
-interface Doubt {
-  readonly attempt: Attempt
-  readonly refusal: Extract<RefusalAnswer, { type: 'rejected' }>
-}
+import { type Doubt, refusalError } from './refusal.js'
 
 /**
  * A "no" is an answer too: it is told only when one read of the primary shows that what it rests on stands, and that the key is
@@ -20,19 +15,28 @@ export class Confirmer {
   readonly #context: Context
   readonly #finder: Finder
   readonly #batcher: Batcher<Doubt>
+  readonly #grounds: Grounds
 
   constructor(context: Context, finder: Finder) {
     this.#context = context
     this.#finder = finder
     this.#batcher = new Batcher(context, (doubts) => this.#confirm(doubts))
+    this.#grounds = new Grounds(context)
   }
 
   /** Refusals that wait to be told. */
   get waiting(): number {
-    return this.#batcher.length
+    return this.#batcher.length + this.#grounds.waiting
   }
 
+  /** One that Redis has decided. */
   add(attempt: Attempt, refusal: RefusalAnswer): void {
+    if (refusal.type === 'rejected' && isGrounded(attempt)) this.#grounds.add({ attempt, refusal })
+    else this.look(attempt, refusal)
+  }
+
+  /** Looks for the key as well: a refusal of the Postgres path, or one whose state may have forgotten the key. */
+  look(attempt: Attempt, refusal: RefusalAnswer): void {
     // What conflicts is an entry: the journal has it and shows what it was made with, or it is not there and nothing conflicts.
     if (refusal.type === 'conflict') this.#finder.add(attempt, () => this.#context.again(attempt))
     else this.#batcher.add({ attempt, refusal })
@@ -53,17 +57,10 @@ export class Confirmer {
   #conclude({ attempt, refusal }: Doubt, confirmation: Confirmation): void {
     if (confirmation.seen) return this.#finder.add(attempt, () => this.#context.again(attempt))
     if (confirmation.stands)
-      return this.#context.refuse(attempt, refusalError(refusal.code, refusal.facts, confirmation))
+      return this.#context.refuse(attempt, refusalError(refusal.code, refusal.facts, confirmation.hold))
     const { epoch } = refusal.rest
     attempt.lane.distrust(confirmation.epoch > epoch ? confirmation.epoch : epoch + 1)
     this.#context.telemetry.count?.('holdfast_recoveries_total', { what: 'unfounded' })
     this.#context.again(attempt)
   }
-}
-
-/** A hold that the state does not know may be closed, expired, or never have been: the journal tells which. */
-function refusalError(code: RejectionCode, facts: Record<string, number>, { hold }: Confirmation): HoldfastError {
-  if (code !== 'hold_unknown') return new HoldfastError(code, undefined, facts)
-  if (hold === 'expired') return new HoldfastError('hold_expired')
-  return new HoldfastError(hold === 'closed' ? 'hold_closed' : 'hold_not_found')
 }

@@ -48,6 +48,8 @@ export interface SubmitOptions {
   readonly signal?: AbortSignal | undefined
   /** The caller tried this key before: the journal is asked first. */
   readonly retry?: boolean | undefined
+  /** In a sale of one bucket: when all of it is sold it stays so. */
+  readonly alone?: boolean | undefined
   /** A step of something that was let in before: it is not turned away at the door. */
   readonly begun?: boolean | undefined
 }
@@ -223,6 +225,7 @@ export class Engine {
           memory: options.memory && command.kind !== 'refund',
           deadline: this.#context.clock.now() + timeoutMs,
           retry: options.retry ?? false,
+          alone: options.alone ?? false,
         },
         { answered: this.#answered, resolve, reject },
       )

@@ -304,7 +304,7 @@ export class Fallback {
         this.#queue(attempt)
       } else if (rejection) {
         const { code, facts } = rejection.rejection
-        this.#confirmer.add(attempt, { type: 'rejected', rest: rejection.rest, code, facts })
+        this.#confirmer.look(attempt, { type: 'rejected', rest: rejection.rest, code, facts })
       } else if (attempt.command.kind === 'touch') {
         attempt.accept(null, false, 'ledger', touch)
       } else {

@@ -61,6 +61,9 @@ export class Lane implements Knowledge {
   fallingBack = false
   owned: Owned | null = null
 
+  /** A sale: from this entry on everything is sold, and stays so. */
+  soldOut: { readonly epoch: number; readonly seq: number } | null = null
+
   constructor(place: Place) {
     this.place = place
   }

@@ -13,6 +13,8 @@ interface Noted {
   taken: [item: number, taken: number][]
   buyers: [id: string, taken: number, running: string][]
   checkouts: [hold: string, buyer: string, reserves: boolean, lines: Line[]][]
+  keys: string[]
+  until: number
 }
 
 /**
@@ -25,14 +27,15 @@ export async function loadStock(query: Query, ref: string, seq: number): Promise
     const rows = await query<{
       seq: string
       kind: StockEntry['kind']
+      key: string | null
       hold: string | null
       params: string
       metadata: string | null
     }>('readStockEntries', [ref, after, seq, PAGE])
     const last = rows.at(-1)
     if (!last) throw new Error(`The journal ends before ${seq}, which its row says that it has`)
-    for (const { kind, hold, params, metadata } of rows) {
-      applyStock(stock, { kind, hold: hold ?? '', params, metadata: metadata ?? '' })
+    for (const { kind, key, hold, params, metadata } of rows) {
+      applyStock(stock, { kind, key: key ?? '', hold: hold ?? '', params, metadata: metadata ?? '' })
     }
     after = Number(last.seq)
   }
@@ -51,14 +54,19 @@ async function begin(query: Query, ref: string, seq: number): Promise<{ stock: S
   }
 }
 
-const noted = ({ taken, buyers, checkouts }: Stock): Noted => ({
+const noted = ({ taken, buyers, checkouts, keys, until }: Stock): Noted => ({
   taken: [...taken],
   buyers: [...buyers].map(([id, { taken, running }]) => [id, taken, running]),
   checkouts: [...checkouts].map(([hold, { buyer, reserves, lines }]) => [hold, buyer, reserves, lines]),
+  keys: [...keys],
+  until,
 })
 
-const read = ({ taken, buyers, checkouts }: Noted): Stock => ({
+const read = ({ taken, buyers, checkouts, keys, until }: Noted): Stock => ({
   taken: new Map(taken),
   buyers: new Map(buyers.map(([id, taken, running]) => [id, { taken, running }])),
   checkouts: new Map(checkouts.map(([hold, buyer, reserves, lines]) => [hold, { buyer, reserves, lines }])),
+  // One of before there were keys is as good as none.
+  keys: new Set([...keys]),
+  until,
 })

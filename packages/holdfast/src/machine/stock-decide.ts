@@ -10,7 +10,7 @@ import {
   takenOf,
   total,
 } from './stock.js'
-import type { Command, HoldState, WalletState } from './types.js'
+import type { Command, HoldState, Rejection, WalletState } from './types.js'
 
 /** The rules of stock; checks stand in the order of precedence. The twin of `lua/wallet/stock.lua`. */
 export function judgeStock(state: WalletState, command: Command, now: number): Verdict {
@@ -45,8 +45,8 @@ function checkOut(state: WalletState, stock: Stock, command: Command, now: numbe
   const left = order.perBuyer - buyer.taken - noted
   if (quantity > left) return reject('user_limit', { left: Math.max(0, left) })
   const short = order.lines.find((line) => leftOf(stock, line) < line.quantity)
-  if (short) return reject('sold_out', { item: short.item, left: Math.max(0, leftOf(stock, short)) })
-  if (quantity > state.available) return reject('sold_out', { left: Math.max(0, state.available) })
+  if (short) return soldOut(state, leftOf(stock, short), short.item)
+  if (quantity > state.available) return soldOut(state, state.available)
 
   const amount = order.reserves ? quantity : 0
   const expiresAt = Math.min(order.until, now + order.ttlMs)
@@ -85,9 +85,9 @@ function purchase(
       line.quantity > room
         ? reject('user_limit', { left: Math.max(0, room) })
         : line.quantity > leftOf(stock, line)
-          ? reject('sold_out', { item: line.item, left: Math.max(0, leftOf(stock, line)) })
+          ? soldOut(state, leftOf(stock, line), line.item)
           : line.quantity > available
-            ? reject('sold_out', { left: Math.max(0, available) })
+            ? soldOut(state, available)
             : null
     if (refusal === null) {
       sold.push(line)
@@ -115,8 +115,14 @@ function pass(state: WalletState, stock: Stock, command: Command): Verdict {
     return move(state, { ...UNTOUCHED, kind: 'credit', amount: quantity, available: quantity })
   }
   const left = Math.min(leftOf(stock, line), state.available)
-  if (quantity > left) return reject('sold_out', { item: line.item, left: Math.max(0, left) })
+  if (quantity > left) return soldOut(state, left, line.item)
   return move(state, { ...UNTOUCHED, kind: 'debit', amount: quantity, available: -quantity })
+}
+
+/** Why nothing of it can be had, and of all: what there is, and what lies in checkouts and may come back. */
+function soldOut({ available, reserved }: WalletState, left: number, item?: number): Rejection {
+  const facts = { left: Math.max(0, left), stock: Math.max(0, available), reserved }
+  return reject('sold_out', item === undefined ? facts : { item, ...facts })
 }
 
 const leftOf = (stock: Stock, { item, share }: Line): number => share - takenOf(stock, item)

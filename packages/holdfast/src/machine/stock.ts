@@ -21,6 +21,10 @@ export interface Stock {
   buyers: Map<string, Buyer>
   /** By hold. */
   checkouts: Map<string, Checkout>
+  /** Of every checkout that there was: who asks with another one has had no answer yet. */
+  keys: Set<string>
+  /** When the sale ends, as the last checkout has it; 0: there was none yet. */
+  until: number
 }
 
 export interface Buyer {
@@ -54,7 +58,13 @@ export interface CheckoutOrder {
   lines: Line[]
 }
 
-export const emptyStock = (): Stock => ({ taken: new Map(), buyers: new Map(), checkouts: new Map() })
+export const emptyStock = (): Stock => ({
+  taken: new Map(),
+  buyers: new Map(),
+  checkouts: new Map(),
+  keys: new Set(),
+  until: 0,
+})
 
 /** In the words of the params, without the first. */
 export function checkoutWords(order: CheckoutOrder): string {
@@ -110,7 +120,7 @@ function soldOf({ lines }: Checkout, metadata: string): Line[] {
 }
 
 /** What of an entry says what it did to the stock. */
-export type StockEntry = Pick<Entry, 'kind' | 'hold' | 'params' | 'metadata'>
+export type StockEntry = Pick<Entry, 'kind' | 'key' | 'hold' | 'params' | 'metadata'>
 
 /** Takes an entry into the stock. */
 export function applyStock(stock: Stock, entry: StockEntry): void {
@@ -133,13 +143,15 @@ export function applyStock(stock: Stock, entry: StockEntry): void {
   stock.checkouts.delete(entry.hold)
 }
 
-function applyCheckout(stock: Stock, { hold, params }: StockEntry): void {
-  const { reserves, buyer, lines } = readCheckout(params)
+function applyCheckout(stock: Stock, { key, hold, params }: StockEntry): void {
+  const { reserves, buyer, lines, until } = readCheckout(params)
   const before = stock.checkouts.get(hold)
   stock.checkouts.set(hold, { buyer, reserves, lines: [...(before?.lines ?? []), ...lines] })
   if (reserves) for (const { item, quantity } of lines) add(stock, item, quantity)
   const { taken } = buyerOf(stock, buyer)
   setBuyer(stock, buyer, { taken: taken + (reserves ? total(lines) : 0), running: hold })
+  stock.keys.add(key)
+  stock.until = until
 }
 
 /** What is as if it had never been is not kept. */

@@ -8114,7 +8114,7 @@ return refund_each({ sliding = WINDOWS, log = LOG })
 
 export const stockRunning: Script = {
   name: 'stock_running',
-  sha1: 'b559fb93255885e7405bdc15637f8c341882a892',
+  sha1: '63f2eb030030548ba7cf2b360aa62e0c86c85e8a',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -8152,7 +8152,7 @@ local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
 local CORE_VERSION = 2
 local MARK = 5
-local MEMORY_USED, STOCK = 1, 2
+local MEMORY_USED, STOCK, ENDING = 1, 2, 4
 local STATUSES = { 'active', 'frozen', 'closed' }
 local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
 local CORE_ALONE = { 'core' }
@@ -8178,7 +8178,7 @@ if not (sum > -SUM_MAX and sum < SUM_MAX and epoch < COUNT_MAX and seq < COUNT_M
 return nil
 end
 return {
-status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
+status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, ending = traits >= ENDING, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
 limit = limit, due = due, since = since, open = open, acked = acked, floor = floor, agenda = agenda, clock = clock, ring = ring,
 life = life, head = head, recent = string.sub(bytes, CORE_BYTES + 1),
 }
@@ -8195,7 +8195,8 @@ local recent = w.recent
 if w.fresh ~= '' then
 recent = string.sub(recent .. w.fresh, -MARK * w.ring)
 end
-return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0), w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
+local traits = (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0) + (w.ending and ENDING or 0)
+return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], traits, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
 w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, recent)
 end
 local function track(w, key, loaded)
@@ -8316,7 +8317,10 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local AFTER_END_MS = 3600000
+local STAY_MIN_MS = 60000
 local function open_stock(w, key, fields)
+fields[#fields + 1] = 'until'
 fields[#fields + 1] = 'epoch'
 local values = redis.pcall('HMGET', key, unpack(fields))
 if values[#fields] ~= digits(w.epoch) then
@@ -8356,6 +8360,18 @@ end
 in_parts('HSET', w.stock.key, written, #written)
 in_parts('HDEL', w.stock.key, gone, #gone)
 end
+local function end_stock(w)
+if not w.ending then
+redis.call('PERSIST', w.key)
+redis.call('PERSIST', w.stock.key)
+return
+end
+local till = stock_get(w, 'until')
+local over = till and w.status ~= 'frozen' and tonumber(till) or w.at
+local stay = digits(math.max(over + AFTER_END_MS - w.clock, STAY_MIN_MS))
+redis.call('PEXPIRE', w.key, stay)
+redis.call('PEXPIRE', w.stock.key, stay)
+end
 local function read_lines(words, from)
 local lines = {}
 for i = from, #words do
@@ -8390,6 +8406,7 @@ end
 local function stock_fields(c, fields)
 if c.kind == 'checkout' then
 local order = read_order(c)
+fields[#fields + 1] = 'k:' .. c.key
 fields[#fields + 1] = 'u:' .. order.buyer
 for i = 1, #order.lines do
 fields[#fields + 1] = 'i:' .. order.lines[i].item
@@ -8468,6 +8485,10 @@ add_taken(w, order.lines, 1)
 taken = taken + total(order.lines)
 end
 write_buyer(w, order.buyer, taken, hold)
+stock_put(w, 'k:' .. c.key, '')
+if stock_get(w, 'until') ~= digits(order.till) then
+stock_put(w, 'until', digits(order.till))
+end
 return
 end
 if word == 'give' or word == 'take' then
@@ -8504,10 +8525,15 @@ elseif w.clock - w.agenda > OVERLOOKED_MS then
 w.agenda = wanted
 enter(agenda_key, 'NX', digits(wanted), name)
 end
+local was_ending = w.ending
+w.ending = w.has_stock and w.seq == w.acked
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
 if w.stock then
 write_stock(w)
+if w.ending ~= was_ending then
+end_stock(w)
+end
 end
 if w.gone then
 local gone = {}
@@ -9484,7 +9510,7 @@ end)
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: '15adcfcad337944466788326cecb2d4335d7be50',
+  sha1: '251e5cdb5f4831e2a35735dabe8e31b44a4f5a5a',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -9522,7 +9548,7 @@ local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
 local CORE_VERSION = 2
 local MARK = 5
-local MEMORY_USED, STOCK = 1, 2
+local MEMORY_USED, STOCK, ENDING = 1, 2, 4
 local STATUSES = { 'active', 'frozen', 'closed' }
 local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
 local CORE_ALONE = { 'core' }
@@ -9548,7 +9574,7 @@ if not (sum > -SUM_MAX and sum < SUM_MAX and epoch < COUNT_MAX and seq < COUNT_M
 return nil
 end
 return {
-status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
+status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, ending = traits >= ENDING, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
 limit = limit, due = due, since = since, open = open, acked = acked, floor = floor, agenda = agenda, clock = clock, ring = ring,
 life = life, head = head, recent = string.sub(bytes, CORE_BYTES + 1),
 }
@@ -9565,7 +9591,8 @@ local recent = w.recent
 if w.fresh ~= '' then
 recent = string.sub(recent .. w.fresh, -MARK * w.ring)
 end
-return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0), w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
+local traits = (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0) + (w.ending and ENDING or 0)
+return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], traits, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
 w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, recent)
 end
 local function track(w, key, loaded)
@@ -9686,7 +9713,10 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local AFTER_END_MS = 3600000
+local STAY_MIN_MS = 60000
 local function open_stock(w, key, fields)
+fields[#fields + 1] = 'until'
 fields[#fields + 1] = 'epoch'
 local values = redis.pcall('HMGET', key, unpack(fields))
 if values[#fields] ~= digits(w.epoch) then
@@ -9726,6 +9756,18 @@ end
 in_parts('HSET', w.stock.key, written, #written)
 in_parts('HDEL', w.stock.key, gone, #gone)
 end
+local function end_stock(w)
+if not w.ending then
+redis.call('PERSIST', w.key)
+redis.call('PERSIST', w.stock.key)
+return
+end
+local till = stock_get(w, 'until')
+local over = till and w.status ~= 'frozen' and tonumber(till) or w.at
+local stay = digits(math.max(over + AFTER_END_MS - w.clock, STAY_MIN_MS))
+redis.call('PEXPIRE', w.key, stay)
+redis.call('PEXPIRE', w.stock.key, stay)
+end
 local function read_lines(words, from)
 local lines = {}
 for i = from, #words do
@@ -9760,6 +9802,7 @@ end
 local function stock_fields(c, fields)
 if c.kind == 'checkout' then
 local order = read_order(c)
+fields[#fields + 1] = 'k:' .. c.key
 fields[#fields + 1] = 'u:' .. order.buyer
 for i = 1, #order.lines do
 fields[#fields + 1] = 'i:' .. order.lines[i].item
@@ -9838,6 +9881,10 @@ add_taken(w, order.lines, 1)
 taken = taken + total(order.lines)
 end
 write_buyer(w, order.buyer, taken, hold)
+stock_put(w, 'k:' .. c.key, '')
+if stock_get(w, 'until') ~= digits(order.till) then
+stock_put(w, 'until', digits(order.till))
+end
 return
 end
 if word == 'give' or word == 'take' then
@@ -9874,10 +9921,15 @@ elseif w.clock - w.agenda > OVERLOOKED_MS then
 w.agenda = wanted
 enter(agenda_key, 'NX', digits(wanted), name)
 end
+local was_ending = w.ending
+w.ending = w.has_stock and w.seq == w.acked
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
 if w.stock then
 write_stock(w)
+if w.ending ~= was_ending then
+end_stock(w)
+end
 end
 if w.gone then
 local gone = {}
@@ -10302,11 +10354,12 @@ return move(w, {
 kind = 'refund', amount = c.amount, available = c.amount, reserved = 0, hold = hold, of_refunded = refunded + c.amount,
 })
 end
-local function sold_out(left, item)
+local function sold_out(w, left, item)
+local left_words, stock, reserved = digits(math.max(0, left)), digits(math.max(0, w.available)), digits(w.reserved)
 if item then
-return reject('sold_out', 'item', item, 'left', digits(math.max(0, left)))
+return reject('sold_out', 'item', item, 'left', left_words, 'stock', stock, 'reserved', reserved)
 end
-return reject('sold_out', 'left', digits(math.max(0, left)))
+return reject('sold_out', 'left', left_words, 'stock', stock, 'reserved', reserved)
 end
 local function check_out(w, c, now)
 local order = read_order(c)
@@ -10336,11 +10389,11 @@ end
 for i = 1, #order.lines do
 local line = order.lines[i]
 if left_of(w, line) < line.quantity then
-return sold_out(left_of(w, line), line.item)
+return sold_out(w, left_of(w, line), line.item)
 end
 end
 if quantity > w.available then
-return sold_out(w.available)
+return sold_out(w, w.available)
 end
 local amount = reserves and quantity or 0
 local expires = math.min(order.till, now + order.ttl)
@@ -10368,20 +10421,20 @@ local room, available = order.per_buyer - taken, w.available
 local sold = {}
 for i = 1, #checkout.lines do
 local line = checkout.lines[i]
-local refusal
+local _, refusal
 if line.quantity > room then
-refusal = { 'user_limit', 'left', digits(math.max(0, room)) }
+_, refusal = reject('user_limit', 'left', digits(math.max(0, room)))
 elseif line.quantity > left_of(w, line) then
-refusal = { 'sold_out', 'item', line.item, 'left', digits(math.max(0, left_of(w, line))) }
+_, refusal = sold_out(w, left_of(w, line), line.item)
 elseif line.quantity > available then
-refusal = { 'sold_out', 'left', digits(math.max(0, available)) }
+_, refusal = sold_out(w, available)
 else
 sold[#sold + 1] = line
 room = room - line.quantity
 available = available - line.quantity
 end
 if refusal and (order.all or (i == #checkout.lines and #sold == 0)) then
-return reject(unpack(refusal))
+return nil, refusal
 end
 end
 local amount = total(sold)
@@ -10399,7 +10452,7 @@ return move(w, { kind = 'credit', amount = quantity, available = quantity, reser
 end
 local left = math.min(left_of(w, line), w.available)
 if quantity > left then
-return sold_out(left, line.item)
+return sold_out(w, left, line.item)
 end
 return move(w, { kind = 'debit', amount = quantity, available = 0 - quantity, reserved = 0 })
 end
@@ -10558,6 +10611,9 @@ if not bytes then
 if (c.kind == 'hold' or c.kind == 'meter') and get(w, 'h:' .. c.hold) then
 return { 'seen' }
 end
+if c.kind == 'checkout' and w.stock and stock_get(w, 'k:' .. c.key) then
+return { 'seen' }
+end
 return nil
 end
 local entry = read_entry(bytes)
@@ -10666,7 +10722,7 @@ return table.concat(reply)
 
 export const walletDistrust: Script = {
   name: 'wallet_distrust',
-  sha1: 'a34b1190cbc611fd76b1efffa304d8730579ba7a',
+  sha1: '54700edc3e013755c24392744ea494844f501efe',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -10694,7 +10750,7 @@ local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
 local CORE_VERSION = 2
 local MARK = 5
-local MEMORY_USED, STOCK = 1, 2
+local MEMORY_USED, STOCK, ENDING = 1, 2, 4
 local STATUSES = { 'active', 'frozen', 'closed' }
 local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
 local CORE_ALONE = { 'core' }
@@ -10720,7 +10776,7 @@ if not (sum > -SUM_MAX and sum < SUM_MAX and epoch < COUNT_MAX and seq < COUNT_M
 return nil
 end
 return {
-status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
+status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, ending = traits >= ENDING, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
 limit = limit, due = due, since = since, open = open, acked = acked, floor = floor, agenda = agenda, clock = clock, ring = ring,
 life = life, head = head, recent = string.sub(bytes, CORE_BYTES + 1),
 }
@@ -10737,7 +10793,8 @@ local recent = w.recent
 if w.fresh ~= '' then
 recent = string.sub(recent .. w.fresh, -MARK * w.ring)
 end
-return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0), w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
+local traits = (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0) + (w.ending and ENDING or 0)
+return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], traits, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
 w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, recent)
 end
 local function track(w, key, loaded)
@@ -10858,7 +10915,10 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local AFTER_END_MS = 3600000
+local STAY_MIN_MS = 60000
 local function open_stock(w, key, fields)
+fields[#fields + 1] = 'until'
 fields[#fields + 1] = 'epoch'
 local values = redis.pcall('HMGET', key, unpack(fields))
 if values[#fields] ~= digits(w.epoch) then
@@ -10898,6 +10958,18 @@ end
 in_parts('HSET', w.stock.key, written, #written)
 in_parts('HDEL', w.stock.key, gone, #gone)
 end
+local function end_stock(w)
+if not w.ending then
+redis.call('PERSIST', w.key)
+redis.call('PERSIST', w.stock.key)
+return
+end
+local till = stock_get(w, 'until')
+local over = till and w.status ~= 'frozen' and tonumber(till) or w.at
+local stay = digits(math.max(over + AFTER_END_MS - w.clock, STAY_MIN_MS))
+redis.call('PEXPIRE', w.key, stay)
+redis.call('PEXPIRE', w.stock.key, stay)
+end
 local function read_lines(words, from)
 local lines = {}
 for i = from, #words do
@@ -10932,6 +11004,7 @@ end
 local function stock_fields(c, fields)
 if c.kind == 'checkout' then
 local order = read_order(c)
+fields[#fields + 1] = 'k:' .. c.key
 fields[#fields + 1] = 'u:' .. order.buyer
 for i = 1, #order.lines do
 fields[#fields + 1] = 'i:' .. order.lines[i].item
@@ -11010,6 +11083,10 @@ add_taken(w, order.lines, 1)
 taken = taken + total(order.lines)
 end
 write_buyer(w, order.buyer, taken, hold)
+stock_put(w, 'k:' .. c.key, '')
+if stock_get(w, 'until') ~= digits(order.till) then
+stock_put(w, 'until', digits(order.till))
+end
 return
 end
 if word == 'give' or word == 'take' then
@@ -11046,10 +11123,15 @@ elseif w.clock - w.agenda > OVERLOOKED_MS then
 w.agenda = wanted
 enter(agenda_key, 'NX', digits(wanted), name)
 end
+local was_ending = w.ending
+w.ending = w.has_stock and w.seq == w.acked
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
 if w.stock then
 write_stock(w)
+if w.ending ~= was_ending then
+end_stock(w)
+end
 end
 if w.gone then
 local gone = {}
@@ -11074,7 +11156,7 @@ return 1
 
 export const walletInspect: Script = {
   name: 'wallet_inspect',
-  sha1: 'eb44bea1a569e7b4bafb4bcb9dea933866366d7b',
+  sha1: '22d8ff31d5cdd7d4907dff8234bb1ee5a49e0b9d',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -11112,7 +11194,7 @@ local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
 local CORE_VERSION = 2
 local MARK = 5
-local MEMORY_USED, STOCK = 1, 2
+local MEMORY_USED, STOCK, ENDING = 1, 2, 4
 local STATUSES = { 'active', 'frozen', 'closed' }
 local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
 local CORE_ALONE = { 'core' }
@@ -11138,7 +11220,7 @@ if not (sum > -SUM_MAX and sum < SUM_MAX and epoch < COUNT_MAX and seq < COUNT_M
 return nil
 end
 return {
-status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
+status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, ending = traits >= ENDING, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
 limit = limit, due = due, since = since, open = open, acked = acked, floor = floor, agenda = agenda, clock = clock, ring = ring,
 life = life, head = head, recent = string.sub(bytes, CORE_BYTES + 1),
 }
@@ -11155,7 +11237,8 @@ local recent = w.recent
 if w.fresh ~= '' then
 recent = string.sub(recent .. w.fresh, -MARK * w.ring)
 end
-return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0), w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
+local traits = (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0) + (w.ending and ENDING or 0)
+return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], traits, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
 w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, recent)
 end
 local function track(w, key, loaded)
@@ -11276,7 +11359,10 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local AFTER_END_MS = 3600000
+local STAY_MIN_MS = 60000
 local function open_stock(w, key, fields)
+fields[#fields + 1] = 'until'
 fields[#fields + 1] = 'epoch'
 local values = redis.pcall('HMGET', key, unpack(fields))
 if values[#fields] ~= digits(w.epoch) then
@@ -11316,6 +11402,18 @@ end
 in_parts('HSET', w.stock.key, written, #written)
 in_parts('HDEL', w.stock.key, gone, #gone)
 end
+local function end_stock(w)
+if not w.ending then
+redis.call('PERSIST', w.key)
+redis.call('PERSIST', w.stock.key)
+return
+end
+local till = stock_get(w, 'until')
+local over = till and w.status ~= 'frozen' and tonumber(till) or w.at
+local stay = digits(math.max(over + AFTER_END_MS - w.clock, STAY_MIN_MS))
+redis.call('PEXPIRE', w.key, stay)
+redis.call('PEXPIRE', w.stock.key, stay)
+end
 local function read_lines(words, from)
 local lines = {}
 for i = from, #words do
@@ -11350,6 +11448,7 @@ end
 local function stock_fields(c, fields)
 if c.kind == 'checkout' then
 local order = read_order(c)
+fields[#fields + 1] = 'k:' .. c.key
 fields[#fields + 1] = 'u:' .. order.buyer
 for i = 1, #order.lines do
 fields[#fields + 1] = 'i:' .. order.lines[i].item
@@ -11428,6 +11527,10 @@ add_taken(w, order.lines, 1)
 taken = taken + total(order.lines)
 end
 write_buyer(w, order.buyer, taken, hold)
+stock_put(w, 'k:' .. c.key, '')
+if stock_get(w, 'until') ~= digits(order.till) then
+stock_put(w, 'until', digits(order.till))
+end
 return
 end
 if word == 'give' or word == 'take' then
@@ -11464,10 +11567,15 @@ elseif w.clock - w.agenda > OVERLOOKED_MS then
 w.agenda = wanted
 enter(agenda_key, 'NX', digits(wanted), name)
 end
+local was_ending = w.ending
+w.ending = w.has_stock and w.seq == w.acked
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
 if w.stock then
 write_stock(w)
+if w.ending ~= was_ending then
+end_stock(w)
+end
 end
 if w.gone then
 local gone = {}
@@ -11601,7 +11709,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: '838e46fc266caacbb038545d0a5573db85debca8',
+  sha1: '0c8760de5bb0cd4df9439a13237e80f35f8c1377',
   keys: { min: 4, variable: false },
   resend: 'never',
   batchMax: null,
@@ -11639,7 +11747,7 @@ local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
 local CORE_VERSION = 2
 local MARK = 5
-local MEMORY_USED, STOCK = 1, 2
+local MEMORY_USED, STOCK, ENDING = 1, 2, 4
 local STATUSES = { 'active', 'frozen', 'closed' }
 local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
 local CORE_ALONE = { 'core' }
@@ -11665,7 +11773,7 @@ if not (sum > -SUM_MAX and sum < SUM_MAX and epoch < COUNT_MAX and seq < COUNT_M
 return nil
 end
 return {
-status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
+status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, ending = traits >= ENDING, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
 limit = limit, due = due, since = since, open = open, acked = acked, floor = floor, agenda = agenda, clock = clock, ring = ring,
 life = life, head = head, recent = string.sub(bytes, CORE_BYTES + 1),
 }
@@ -11682,7 +11790,8 @@ local recent = w.recent
 if w.fresh ~= '' then
 recent = string.sub(recent .. w.fresh, -MARK * w.ring)
 end
-return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0), w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
+local traits = (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0) + (w.ending and ENDING or 0)
+return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], traits, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
 w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, recent)
 end
 local function track(w, key, loaded)
@@ -11803,7 +11912,10 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local AFTER_END_MS = 3600000
+local STAY_MIN_MS = 60000
 local function open_stock(w, key, fields)
+fields[#fields + 1] = 'until'
 fields[#fields + 1] = 'epoch'
 local values = redis.pcall('HMGET', key, unpack(fields))
 if values[#fields] ~= digits(w.epoch) then
@@ -11843,6 +11955,18 @@ end
 in_parts('HSET', w.stock.key, written, #written)
 in_parts('HDEL', w.stock.key, gone, #gone)
 end
+local function end_stock(w)
+if not w.ending then
+redis.call('PERSIST', w.key)
+redis.call('PERSIST', w.stock.key)
+return
+end
+local till = stock_get(w, 'until')
+local over = till and w.status ~= 'frozen' and tonumber(till) or w.at
+local stay = digits(math.max(over + AFTER_END_MS - w.clock, STAY_MIN_MS))
+redis.call('PEXPIRE', w.key, stay)
+redis.call('PEXPIRE', w.stock.key, stay)
+end
 local function read_lines(words, from)
 local lines = {}
 for i = from, #words do
@@ -11877,6 +12001,7 @@ end
 local function stock_fields(c, fields)
 if c.kind == 'checkout' then
 local order = read_order(c)
+fields[#fields + 1] = 'k:' .. c.key
 fields[#fields + 1] = 'u:' .. order.buyer
 for i = 1, #order.lines do
 fields[#fields + 1] = 'i:' .. order.lines[i].item
@@ -11955,6 +12080,10 @@ add_taken(w, order.lines, 1)
 taken = taken + total(order.lines)
 end
 write_buyer(w, order.buyer, taken, hold)
+stock_put(w, 'k:' .. c.key, '')
+if stock_get(w, 'until') ~= digits(order.till) then
+stock_put(w, 'until', digits(order.till))
+end
 return
 end
 if word == 'give' or word == 'take' then
@@ -11991,10 +12120,15 @@ elseif w.clock - w.agenda > OVERLOOKED_MS then
 w.agenda = wanted
 enter(agenda_key, 'NX', digits(wanted), name)
 end
+local was_ending = w.ending
+w.ending = w.has_stock and w.seq == w.acked
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
 if w.stock then
 write_stock(w)
+if w.ending ~= was_ending then
+end_stock(w)
+end
 end
 if w.gone then
 local gone = {}
@@ -12419,11 +12553,12 @@ return move(w, {
 kind = 'refund', amount = c.amount, available = c.amount, reserved = 0, hold = hold, of_refunded = refunded + c.amount,
 })
 end
-local function sold_out(left, item)
+local function sold_out(w, left, item)
+local left_words, stock, reserved = digits(math.max(0, left)), digits(math.max(0, w.available)), digits(w.reserved)
 if item then
-return reject('sold_out', 'item', item, 'left', digits(math.max(0, left)))
+return reject('sold_out', 'item', item, 'left', left_words, 'stock', stock, 'reserved', reserved)
 end
-return reject('sold_out', 'left', digits(math.max(0, left)))
+return reject('sold_out', 'left', left_words, 'stock', stock, 'reserved', reserved)
 end
 local function check_out(w, c, now)
 local order = read_order(c)
@@ -12453,11 +12588,11 @@ end
 for i = 1, #order.lines do
 local line = order.lines[i]
 if left_of(w, line) < line.quantity then
-return sold_out(left_of(w, line), line.item)
+return sold_out(w, left_of(w, line), line.item)
 end
 end
 if quantity > w.available then
-return sold_out(w.available)
+return sold_out(w, w.available)
 end
 local amount = reserves and quantity or 0
 local expires = math.min(order.till, now + order.ttl)
@@ -12485,20 +12620,20 @@ local room, available = order.per_buyer - taken, w.available
 local sold = {}
 for i = 1, #checkout.lines do
 local line = checkout.lines[i]
-local refusal
+local _, refusal
 if line.quantity > room then
-refusal = { 'user_limit', 'left', digits(math.max(0, room)) }
+_, refusal = reject('user_limit', 'left', digits(math.max(0, room)))
 elseif line.quantity > left_of(w, line) then
-refusal = { 'sold_out', 'item', line.item, 'left', digits(math.max(0, left_of(w, line))) }
+_, refusal = sold_out(w, left_of(w, line), line.item)
 elseif line.quantity > available then
-refusal = { 'sold_out', 'left', digits(math.max(0, available)) }
+_, refusal = sold_out(w, available)
 else
 sold[#sold + 1] = line
 room = room - line.quantity
 available = available - line.quantity
 end
 if refusal and (order.all or (i == #checkout.lines and #sold == 0)) then
-return reject(unpack(refusal))
+return nil, refusal
 end
 end
 local amount = total(sold)
@@ -12516,7 +12651,7 @@ return move(w, { kind = 'credit', amount = quantity, available = quantity, reser
 end
 local left = math.min(left_of(w, line), w.available)
 if quantity > left then
-return sold_out(left, line.item)
+return sold_out(w, left, line.item)
 end
 return move(w, { kind = 'debit', amount = quantity, available = 0 - quantity, reserved = 0 })
 end
@@ -12625,6 +12760,8 @@ if kind == 'hold' or kind == 'extend' then
 c.ttl = tonumber(words[3])
 elseif kind == 'capture' or kind == 'settle' then
 c.beyond = words[3] == 'available'
+elseif kind == 'checkout' then
+c.hold = entry.key
 end
 return c
 end
@@ -12692,7 +12829,7 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: '4e180b373201828d6c7a9b1d60bef17431aae613',
+  sha1: '5c8e1d5f225a027fe29ee187d88d2f2eccecb982',
   keys: { min: 3, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -12730,7 +12867,7 @@ local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
 local CORE_VERSION = 2
 local MARK = 5
-local MEMORY_USED, STOCK = 1, 2
+local MEMORY_USED, STOCK, ENDING = 1, 2, 4
 local STATUSES = { 'active', 'frozen', 'closed' }
 local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
 local CORE_ALONE = { 'core' }
@@ -12756,7 +12893,7 @@ if not (sum > -SUM_MAX and sum < SUM_MAX and epoch < COUNT_MAX and seq < COUNT_M
 return nil
 end
 return {
-status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
+status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, ending = traits >= ENDING, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
 limit = limit, due = due, since = since, open = open, acked = acked, floor = floor, agenda = agenda, clock = clock, ring = ring,
 life = life, head = head, recent = string.sub(bytes, CORE_BYTES + 1),
 }
@@ -12773,7 +12910,8 @@ local recent = w.recent
 if w.fresh ~= '' then
 recent = string.sub(recent .. w.fresh, -MARK * w.ring)
 end
-return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0), w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
+local traits = (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0) + (w.ending and ENDING or 0)
+return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], traits, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
 w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, recent)
 end
 local function track(w, key, loaded)
@@ -12894,7 +13032,10 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local AFTER_END_MS = 3600000
+local STAY_MIN_MS = 60000
 local function open_stock(w, key, fields)
+fields[#fields + 1] = 'until'
 fields[#fields + 1] = 'epoch'
 local values = redis.pcall('HMGET', key, unpack(fields))
 if values[#fields] ~= digits(w.epoch) then
@@ -12934,6 +13075,18 @@ end
 in_parts('HSET', w.stock.key, written, #written)
 in_parts('HDEL', w.stock.key, gone, #gone)
 end
+local function end_stock(w)
+if not w.ending then
+redis.call('PERSIST', w.key)
+redis.call('PERSIST', w.stock.key)
+return
+end
+local till = stock_get(w, 'until')
+local over = till and w.status ~= 'frozen' and tonumber(till) or w.at
+local stay = digits(math.max(over + AFTER_END_MS - w.clock, STAY_MIN_MS))
+redis.call('PEXPIRE', w.key, stay)
+redis.call('PEXPIRE', w.stock.key, stay)
+end
 local function read_lines(words, from)
 local lines = {}
 for i = from, #words do
@@ -12968,6 +13121,7 @@ end
 local function stock_fields(c, fields)
 if c.kind == 'checkout' then
 local order = read_order(c)
+fields[#fields + 1] = 'k:' .. c.key
 fields[#fields + 1] = 'u:' .. order.buyer
 for i = 1, #order.lines do
 fields[#fields + 1] = 'i:' .. order.lines[i].item
@@ -13046,6 +13200,10 @@ add_taken(w, order.lines, 1)
 taken = taken + total(order.lines)
 end
 write_buyer(w, order.buyer, taken, hold)
+stock_put(w, 'k:' .. c.key, '')
+if stock_get(w, 'until') ~= digits(order.till) then
+stock_put(w, 'until', digits(order.till))
+end
 return
 end
 if word == 'give' or word == 'take' then
@@ -13082,10 +13240,15 @@ elseif w.clock - w.agenda > OVERLOOKED_MS then
 w.agenda = wanted
 enter(agenda_key, 'NX', digits(wanted), name)
 end
+local was_ending = w.ending
+w.ending = w.has_stock and w.seq == w.acked
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
 if w.stock then
 write_stock(w)
+if w.ending ~= was_ending then
+end_stock(w)
+end
 end
 if w.gone then
 local gone = {}
@@ -13229,7 +13392,7 @@ return reply
 
 export const walletRecall: Script = {
   name: 'wallet_recall',
-  sha1: '5b30179bfd2fd7a9f754f6585091e3ef189c92f8',
+  sha1: 'fbad2c3494e3a5ee6833d1bfdf168d11475ee609',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -13257,7 +13420,7 @@ local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
 local CORE_VERSION = 2
 local MARK = 5
-local MEMORY_USED, STOCK = 1, 2
+local MEMORY_USED, STOCK, ENDING = 1, 2, 4
 local STATUSES = { 'active', 'frozen', 'closed' }
 local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
 local CORE_ALONE = { 'core' }
@@ -13283,7 +13446,7 @@ if not (sum > -SUM_MAX and sum < SUM_MAX and epoch < COUNT_MAX and seq < COUNT_M
 return nil
 end
 return {
-status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
+status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, ending = traits >= ENDING, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
 limit = limit, due = due, since = since, open = open, acked = acked, floor = floor, agenda = agenda, clock = clock, ring = ring,
 life = life, head = head, recent = string.sub(bytes, CORE_BYTES + 1),
 }
@@ -13300,7 +13463,8 @@ local recent = w.recent
 if w.fresh ~= '' then
 recent = string.sub(recent .. w.fresh, -MARK * w.ring)
 end
-return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0), w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
+local traits = (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0) + (w.ending and ENDING or 0)
+return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], traits, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
 w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, recent)
 end
 local function track(w, key, loaded)
@@ -13421,7 +13585,10 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local AFTER_END_MS = 3600000
+local STAY_MIN_MS = 60000
 local function open_stock(w, key, fields)
+fields[#fields + 1] = 'until'
 fields[#fields + 1] = 'epoch'
 local values = redis.pcall('HMGET', key, unpack(fields))
 if values[#fields] ~= digits(w.epoch) then
@@ -13461,6 +13628,18 @@ end
 in_parts('HSET', w.stock.key, written, #written)
 in_parts('HDEL', w.stock.key, gone, #gone)
 end
+local function end_stock(w)
+if not w.ending then
+redis.call('PERSIST', w.key)
+redis.call('PERSIST', w.stock.key)
+return
+end
+local till = stock_get(w, 'until')
+local over = till and w.status ~= 'frozen' and tonumber(till) or w.at
+local stay = digits(math.max(over + AFTER_END_MS - w.clock, STAY_MIN_MS))
+redis.call('PEXPIRE', w.key, stay)
+redis.call('PEXPIRE', w.stock.key, stay)
+end
 local function read_lines(words, from)
 local lines = {}
 for i = from, #words do
@@ -13495,6 +13674,7 @@ end
 local function stock_fields(c, fields)
 if c.kind == 'checkout' then
 local order = read_order(c)
+fields[#fields + 1] = 'k:' .. c.key
 fields[#fields + 1] = 'u:' .. order.buyer
 for i = 1, #order.lines do
 fields[#fields + 1] = 'i:' .. order.lines[i].item
@@ -13573,6 +13753,10 @@ add_taken(w, order.lines, 1)
 taken = taken + total(order.lines)
 end
 write_buyer(w, order.buyer, taken, hold)
+stock_put(w, 'k:' .. c.key, '')
+if stock_get(w, 'until') ~= digits(order.till) then
+stock_put(w, 'until', digits(order.till))
+end
 return
 end
 if word == 'give' or word == 'take' then
@@ -13609,10 +13793,15 @@ elseif w.clock - w.agenda > OVERLOOKED_MS then
 w.agenda = wanted
 enter(agenda_key, 'NX', digits(wanted), name)
 end
+local was_ending = w.ending
+w.ending = w.has_stock and w.seq == w.acked
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
 if w.stock then
 write_stock(w)
+if w.ending ~= was_ending then
+end_stock(w)
+end
 end
 if w.gone then
 local gone = {}
@@ -13735,7 +13924,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: '4b8bcbe06a7aabf87acb819eeeba655b658cde97',
+  sha1: 'b88c88da400aa6a48ee9fd558cd4181064fc233e',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -13773,7 +13962,7 @@ local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
 local CORE_VERSION = 2
 local MARK = 5
-local MEMORY_USED, STOCK = 1, 2
+local MEMORY_USED, STOCK, ENDING = 1, 2, 4
 local STATUSES = { 'active', 'frozen', 'closed' }
 local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
 local CORE_ALONE = { 'core' }
@@ -13799,7 +13988,7 @@ if not (sum > -SUM_MAX and sum < SUM_MAX and epoch < COUNT_MAX and seq < COUNT_M
 return nil
 end
 return {
-status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
+status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, ending = traits >= ENDING, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
 limit = limit, due = due, since = since, open = open, acked = acked, floor = floor, agenda = agenda, clock = clock, ring = ring,
 life = life, head = head, recent = string.sub(bytes, CORE_BYTES + 1),
 }
@@ -13816,7 +14005,8 @@ local recent = w.recent
 if w.fresh ~= '' then
 recent = string.sub(recent .. w.fresh, -MARK * w.ring)
 end
-return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0), w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
+local traits = (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0) + (w.ending and ENDING or 0)
+return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], traits, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
 w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, recent)
 end
 local function track(w, key, loaded)
@@ -13937,7 +14127,10 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local AFTER_END_MS = 3600000
+local STAY_MIN_MS = 60000
 local function open_stock(w, key, fields)
+fields[#fields + 1] = 'until'
 fields[#fields + 1] = 'epoch'
 local values = redis.pcall('HMGET', key, unpack(fields))
 if values[#fields] ~= digits(w.epoch) then
@@ -13977,6 +14170,18 @@ end
 in_parts('HSET', w.stock.key, written, #written)
 in_parts('HDEL', w.stock.key, gone, #gone)
 end
+local function end_stock(w)
+if not w.ending then
+redis.call('PERSIST', w.key)
+redis.call('PERSIST', w.stock.key)
+return
+end
+local till = stock_get(w, 'until')
+local over = till and w.status ~= 'frozen' and tonumber(till) or w.at
+local stay = digits(math.max(over + AFTER_END_MS - w.clock, STAY_MIN_MS))
+redis.call('PEXPIRE', w.key, stay)
+redis.call('PEXPIRE', w.stock.key, stay)
+end
 local function read_lines(words, from)
 local lines = {}
 for i = from, #words do
@@ -14011,6 +14216,7 @@ end
 local function stock_fields(c, fields)
 if c.kind == 'checkout' then
 local order = read_order(c)
+fields[#fields + 1] = 'k:' .. c.key
 fields[#fields + 1] = 'u:' .. order.buyer
 for i = 1, #order.lines do
 fields[#fields + 1] = 'i:' .. order.lines[i].item
@@ -14089,6 +14295,10 @@ add_taken(w, order.lines, 1)
 taken = taken + total(order.lines)
 end
 write_buyer(w, order.buyer, taken, hold)
+stock_put(w, 'k:' .. c.key, '')
+if stock_get(w, 'until') ~= digits(order.till) then
+stock_put(w, 'until', digits(order.till))
+end
 return
 end
 if word == 'give' or word == 'take' then
@@ -14125,10 +14335,15 @@ elseif w.clock - w.agenda > OVERLOOKED_MS then
 w.agenda = wanted
 enter(agenda_key, 'NX', digits(wanted), name)
 end
+local was_ending = w.ending
+w.ending = w.has_stock and w.seq == w.acked
 w.writes[2] = format_core(w)
 in_parts('HSET', w.key, w.writes, w.written)
 if w.stock then
 write_stock(w)
+if w.ending ~= was_ending then
+end_stock(w)
+end
 end
 if w.gone then
 local gone = {}
@@ -14553,11 +14768,12 @@ return move(w, {
 kind = 'refund', amount = c.amount, available = c.amount, reserved = 0, hold = hold, of_refunded = refunded + c.amount,
 })
 end
-local function sold_out(left, item)
+local function sold_out(w, left, item)
+local left_words, stock, reserved = digits(math.max(0, left)), digits(math.max(0, w.available)), digits(w.reserved)
 if item then
-return reject('sold_out', 'item', item, 'left', digits(math.max(0, left)))
+return reject('sold_out', 'item', item, 'left', left_words, 'stock', stock, 'reserved', reserved)
 end
-return reject('sold_out', 'left', digits(math.max(0, left)))
+return reject('sold_out', 'left', left_words, 'stock', stock, 'reserved', reserved)
 end
 local function check_out(w, c, now)
 local order = read_order(c)
@@ -14587,11 +14803,11 @@ end
 for i = 1, #order.lines do
 local line = order.lines[i]
 if left_of(w, line) < line.quantity then
-return sold_out(left_of(w, line), line.item)
+return sold_out(w, left_of(w, line), line.item)
 end
 end
 if quantity > w.available then
-return sold_out(w.available)
+return sold_out(w, w.available)
 end
 local amount = reserves and quantity or 0
 local expires = math.min(order.till, now + order.ttl)
@@ -14619,20 +14835,20 @@ local room, available = order.per_buyer - taken, w.available
 local sold = {}
 for i = 1, #checkout.lines do
 local line = checkout.lines[i]
-local refusal
+local _, refusal
 if line.quantity > room then
-refusal = { 'user_limit', 'left', digits(math.max(0, room)) }
+_, refusal = reject('user_limit', 'left', digits(math.max(0, room)))
 elseif line.quantity > left_of(w, line) then
-refusal = { 'sold_out', 'item', line.item, 'left', digits(math.max(0, left_of(w, line))) }
+_, refusal = sold_out(w, left_of(w, line), line.item)
 elseif line.quantity > available then
-refusal = { 'sold_out', 'left', digits(math.max(0, available)) }
+_, refusal = sold_out(w, available)
 else
 sold[#sold + 1] = line
 room = room - line.quantity
 available = available - line.quantity
 end
 if refusal and (order.all or (i == #checkout.lines and #sold == 0)) then
-return reject(unpack(refusal))
+return nil, refusal
 end
 end
 local amount = total(sold)
@@ -14650,7 +14866,7 @@ return move(w, { kind = 'credit', amount = quantity, available = quantity, reser
 end
 local left = math.min(left_of(w, line), w.available)
 if quantity > left then
-return sold_out(left, line.item)
+return sold_out(w, left, line.item)
 end
 return move(w, { kind = 'debit', amount = quantity, available = 0 - quantity, reserved = 0 })
 end
