@@ -196,7 +196,7 @@ export class Sale {
   async #hot(place: Place, buyer: string): Promise<Running | null | undefined> {
     const { sequencer, journal } = this.#tenant
     const [row] = await journal.read([place.ref])
-    const running = await sequencer.running(place, row?.epoch ?? 0, buyer).catch(() => 'untrusted' as const)
+    const running = await sequencer.running(place, row?.epoch ?? 0, { buyer }).catch(() => 'untrusted' as const)
     return running === 'untrusted' ? undefined : running
   }
 

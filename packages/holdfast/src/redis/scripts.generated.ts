@@ -8114,7 +8114,7 @@ return refund_each({ sliding = WINDOWS, log = LOG })
 
 export const stockRunning: Script = {
   name: 'stock_running',
-  sha1: 'b559fb93255885e7405bdc15637f8c341882a892',
+  sha1: '82b72041db41a1689b86daa717ab29c123bf0ce6',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -8380,7 +8380,7 @@ mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = ton
 buyer = words[7], lines = read_lines(words, 8),
 }
 elseif words[1] == 'purchase' then
-c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]) }
+c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), priced = words[4] and #words - 6 }
 else
 c.order = { lines = read_lines(words, 2) }
 end
@@ -8519,7 +8519,7 @@ end
 in_parts('HDEL', w.key, gone, #gone)
 end
 end
-local field = 'u:' .. ARGV[2]
+local field = ARGV[2]
 local w, why = read_wallet(KEYS[1], CORE_ALONE, incarnation(), tonumber(ARGV[1]))
 if not w then
 return { why }
@@ -8527,12 +8527,16 @@ end
 if not open_stock(w, KEYS[2], { field }) then
 return { 'stock' }
 end
-local _, running = read_buyer(w, ARGV[2])
-local hold = running ~= '' and read_hold(w, running)
+local code = string.match(field, '^c:(.*)$')
+if not code then
+local _, running = read_buyer(w, string.sub(field, 3))
+code = running
+end
+local hold = code ~= '' and read_hold(w, code)
 if not hold then
 return { 'trusted' }
 end
-return { 'trusted', running, digits(hold.expires), stock_get(w, 'c:' .. running) }
+return { 'trusted', code, digits(hold.expires), stock_get(w, 'c:' .. code) }
 `,
 }
 
@@ -9484,7 +9488,7 @@ end)
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: '15adcfcad337944466788326cecb2d4335d7be50',
+  sha1: '2ce8fcc9298e3f7d2e7e7bbfeeef7a6c6d99944c',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -9750,7 +9754,7 @@ mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = ton
 buyer = words[7], lines = read_lines(words, 8),
 }
 elseif words[1] == 'purchase' then
-c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]) }
+c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), priced = words[4] and #words - 6 }
 else
 c.order = { lines = read_lines(words, 2) }
 end
@@ -10354,6 +10358,10 @@ hold_id = running and running_id or c.hold, metadata = lines_text(checkout.lines
 })
 end
 local function purchase(w, c, hold, checkout)
+local order = read_order(c)
+if order.priced and order.priced ~= #checkout.lines then
+return reject('hold_exceeded')
+end
 if checkout.mode == 'reserve' then
 local left = hold.left
 hold.captured = hold.amount
@@ -10362,7 +10370,6 @@ return move(w, {
 kind = 'settle', amount = hold.amount, available = 0, reserved = 0 - left, hold = hold, metadata = lines_text(checkout.lines),
 })
 end
-local order = read_order(c)
 local taken = read_buyer(w, checkout.buyer)
 local room, available = order.per_buyer - taken, w.available
 local sold = {}
@@ -10666,7 +10673,7 @@ return table.concat(reply)
 
 export const walletDistrust: Script = {
   name: 'wallet_distrust',
-  sha1: 'a34b1190cbc611fd76b1efffa304d8730579ba7a',
+  sha1: 'b4a80a1b75de5f66903ba6f286793a32b48d0a4f',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -10922,7 +10929,7 @@ mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = ton
 buyer = words[7], lines = read_lines(words, 8),
 }
 elseif words[1] == 'purchase' then
-c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]) }
+c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), priced = words[4] and #words - 6 }
 else
 c.order = { lines = read_lines(words, 2) }
 end
@@ -11074,7 +11081,7 @@ return 1
 
 export const walletInspect: Script = {
   name: 'wallet_inspect',
-  sha1: 'eb44bea1a569e7b4bafb4bcb9dea933866366d7b',
+  sha1: '43a4a88e678d216b95a3158066b081b6601ff44d',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -11340,7 +11347,7 @@ mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = ton
 buyer = words[7], lines = read_lines(words, 8),
 }
 elseif words[1] == 'purchase' then
-c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]) }
+c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), priced = words[4] and #words - 6 }
 else
 c.order = { lines = read_lines(words, 2) }
 end
@@ -11601,7 +11608,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: '838e46fc266caacbb038545d0a5573db85debca8',
+  sha1: 'b6d8d551aa5c98d49c517211078756007a6c8407',
   keys: { min: 4, variable: false },
   resend: 'never',
   batchMax: null,
@@ -11867,7 +11874,7 @@ mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = ton
 buyer = words[7], lines = read_lines(words, 8),
 }
 elseif words[1] == 'purchase' then
-c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]) }
+c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), priced = words[4] and #words - 6 }
 else
 c.order = { lines = read_lines(words, 2) }
 end
@@ -12471,6 +12478,10 @@ hold_id = running and running_id or c.hold, metadata = lines_text(checkout.lines
 })
 end
 local function purchase(w, c, hold, checkout)
+local order = read_order(c)
+if order.priced and order.priced ~= #checkout.lines then
+return reject('hold_exceeded')
+end
 if checkout.mode == 'reserve' then
 local left = hold.left
 hold.captured = hold.amount
@@ -12479,7 +12490,6 @@ return move(w, {
 kind = 'settle', amount = hold.amount, available = 0, reserved = 0 - left, hold = hold, metadata = lines_text(checkout.lines),
 })
 end
-local order = read_order(c)
 local taken = read_buyer(w, checkout.buyer)
 local room, available = order.per_buyer - taken, w.available
 local sold = {}
@@ -12692,7 +12702,7 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: '4e180b373201828d6c7a9b1d60bef17431aae613',
+  sha1: 'c93ba20108ffb7366e7a1d5719fbe934c726d216',
   keys: { min: 3, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -12958,7 +12968,7 @@ mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = ton
 buyer = words[7], lines = read_lines(words, 8),
 }
 elseif words[1] == 'purchase' then
-c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]) }
+c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), priced = words[4] and #words - 6 }
 else
 c.order = { lines = read_lines(words, 2) }
 end
@@ -13229,7 +13239,7 @@ return reply
 
 export const walletRecall: Script = {
   name: 'wallet_recall',
-  sha1: '5b30179bfd2fd7a9f754f6585091e3ef189c92f8',
+  sha1: 'aa7567c73c6194e104d9b603c2d515fe257fbd0c',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -13485,7 +13495,7 @@ mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = ton
 buyer = words[7], lines = read_lines(words, 8),
 }
 elseif words[1] == 'purchase' then
-c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]) }
+c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), priced = words[4] and #words - 6 }
 else
 c.order = { lines = read_lines(words, 2) }
 end
@@ -13735,7 +13745,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: '4b8bcbe06a7aabf87acb819eeeba655b658cde97',
+  sha1: '44f010a160a1a437dd84af234684e47ee9d6c693',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -14001,7 +14011,7 @@ mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = ton
 buyer = words[7], lines = read_lines(words, 8),
 }
 elseif words[1] == 'purchase' then
-c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]) }
+c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), priced = words[4] and #words - 6 }
 else
 c.order = { lines = read_lines(words, 2) }
 end
@@ -14605,6 +14615,10 @@ hold_id = running and running_id or c.hold, metadata = lines_text(checkout.lines
 })
 end
 local function purchase(w, c, hold, checkout)
+local order = read_order(c)
+if order.priced and order.priced ~= #checkout.lines then
+return reject('hold_exceeded')
+end
 if checkout.mode == 'reserve' then
 local left = hold.left
 hold.captured = hold.amount
@@ -14613,7 +14627,6 @@ return move(w, {
 kind = 'settle', amount = hold.amount, available = 0, reserved = 0 - left, hold = hold, metadata = lines_text(checkout.lines),
 })
 end
-local order = read_order(c)
 local taken = read_buyer(w, checkout.buyer)
 local room, available = order.per_buyer - taken, w.available
 local sold = {}
