@@ -1,11 +1,11 @@
-import { type Command, checkoutWords, command, type Line } from '../packages/holdfast/src/machine/index.js'
+import { type Command, checkoutWords, command, type Entry, type Line } from '../packages/holdfast/src/machine/index.js'
 import { Caller, type Heard, type Operation } from './caller.js'
 import { keys, type Process } from './process.js'
 import { Chance, type World } from './world.js'
 
 const CALLERS = 4
 const USERS = 5
-const PER_USER = 4
+export const PER_USER = 4
 /** How many of each item there are: unique ones, and some of which several can have one. */
 const QUANTITIES = [1, 1, 1, 1, 2, 3, 5, 8]
 /** Fewer than all items: the total is a limit of its own. */
@@ -15,6 +15,8 @@ const FOREVER = 4_000_000_000_000
 /** A sale, and those who buy in it: check out, add to it, buy, cancel, or forget it. Like others they hear no answer now and then, and ask again. */
 export class Buyers {
   readonly history: Operation[] = []
+  /** What was heard of checkouts, in the order it was heard. */
+  readonly checkouts: Entry[] = []
   readonly ref: string
   readonly #world: World
   /** Of their own: without a sale every other schedule stays as it is. */
@@ -23,7 +25,6 @@ export class Buyers {
   readonly #reserves: boolean
   readonly #fromMemory: number
   readonly #wanted: number
-  readonly #codes: string[] = []
   #running = CALLERS
 
   constructor(world: World, id: string, seed: number, wanted: number, processes: () => readonly Process[]) {
@@ -65,12 +66,12 @@ export class Buyers {
   #remember(heard: Heard): void {
     if (heard.type !== 'yes') return
     const { entry } = heard.outcome
-    if (entry?.params.startsWith('checkout')) this.#codes.push(entry.hold)
+    if (entry?.params.startsWith('checkout')) this.checkouts.push(entry)
   }
 
   #command(key: string): Command {
     const chance = this.#chance
-    const code = this.#codes.at(-1 - chance.integer(0, Math.min(3, Math.max(0, this.#codes.length - 1))))
+    const code = this.checkouts.at(-1 - chance.integer(0, Math.min(3, Math.max(0, this.checkouts.length - 1))))?.hold
     const at = chance.next()
     if (code !== undefined && at < 0.4) {
       const also = `${chance.happens(0.5) ? 'all' : 'left'} ${PER_USER}`

@@ -13,8 +13,10 @@ import {
   deadlineOf,
   type Inspection,
   limitAfter,
+  type Open,
   type OpenIntent,
   type OpenRequest,
+  type PaymentIntent,
   type Raise,
   type Refusal,
   type Run,
@@ -27,7 +29,7 @@ import {
 import { type Entry, isSale } from '../packages/holdfast/src/machine/index.js'
 import { PostgresError } from '../packages/holdfast/src/postgres/index.js'
 import { asRead, type Checkpoint, CLOSES_HOLD, chargeOf, type Kept, openHolds, stockOf } from './database-folds.js'
-import { IntentTable } from './intents.js'
+import { paymentTable, transferTable } from './intents.js'
 
 const EPOCHS_A_TIMELINE = 1_000_000_000
 const EPOCHS_SKIPPED = 1_000_000
@@ -44,6 +46,7 @@ export interface SimWallet {
 export interface DatabaseCopy {
   readonly wallets: readonly (SimWallet & { readonly checkpoint: Checkpoint | null })[]
   readonly intents: readonly OpenIntent[]
+  readonly payments: readonly Open<PaymentIntent>[]
   readonly standing: StandingRow
 }
 
@@ -58,7 +61,8 @@ export class SimDatabase {
   timeline = 1
   /** Who wants to know of every entry that is accepted. */
   onEntry: ((entry: Entry) => void) | undefined
-  readonly intents = new IntentTable((ref) => this.#wallets.get(ref)?.row.currency ?? null)
+  readonly intents = transferTable((ref) => this.#currencyOf(ref))
+  readonly payments = paymentTable((ref) => this.#currencyOf(ref))
   readonly #now: () => number
   readonly #wallets = new Map<string, Kept>()
   #standing: StandingRow = { settled: 0, stopped: null }
@@ -346,11 +350,13 @@ export class SimDatabase {
     const wallets = [...this.#wallets.values()].map(({ tenant, genesis, row, entries, checkpoint }) => {
       return { tenant, genesis, row: { ...row }, entries: entries.slice(), checkpoint }
     })
-    return { wallets, intents: this.intents.snapshot(), standing: this.#standing }
+    const [intents, payments] = [this.intents.snapshot(), this.payments.snapshot()]
+    return { wallets, intents, payments, standing: this.#standing }
   }
 
-  restore({ wallets, intents, standing }: DatabaseCopy): void {
+  restore({ wallets, intents, payments, standing }: DatabaseCopy): void {
     this.intents.restore(intents)
+    this.payments.restore(payments)
     this.#standing = standing
     this.#wallets.clear()
     for (const { tenant, genesis, row, entries, checkpoint } of wallets) {
@@ -363,6 +369,10 @@ export class SimDatabase {
   /** Epochs up to this one are past. */
   get epochFloor(): number {
     return Math.max(this.timeline * EPOCHS_A_TIMELINE, this.#standing.settled)
+  }
+
+  #currencyOf(ref: string): string | null {
+    return this.#wallets.get(ref)?.row.currency ?? null
   }
 
   #isCurrent(epoch: number): boolean {

@@ -1,64 +1,98 @@
-import type { Begun, Intent, Intents, OpenIntent } from '../packages/holdfast/src/journal/index.js'
+import {
+  type Begun,
+  type BegunPayment,
+  type Intent,
+  type Intents,
+  type Open,
+  type PaymentIntent,
+  paymentName,
+  type Written,
+} from '../packages/holdfast/src/journal/index.js'
 import type { SimDatabase } from './database.js'
 import { AT_ONCE, type Statement } from './journal.js'
 
-/** Transfers under way, over a database that is simulated, as one process has them. */
-export class SimIntents implements Intents {
-  readonly #database: SimDatabase
+/** What is under way and moves two aggregates, over a database that is simulated, as one process has it. */
+class SimIntentsOf<I extends object, B extends Written> implements Intents<I, B> {
+  readonly #what: string
+  readonly #table: IntentTable<I, B>
   readonly #statement: Statement
 
-  constructor(database: SimDatabase, statement: Statement = AT_ONCE) {
-    this.#database = database
+  constructor(what: string, table: IntentTable<I, B>, statement: Statement) {
+    this.#what = what
+    this.#table = table
     this.#statement = statement
   }
 
-  begin(intents: readonly Intent[]): Promise<Begun[]> {
-    return this.#statement('beginTransfers', true, () => this.#database.intents.begin(intents))
+  begin(intents: readonly I[]): Promise<B[]> {
+    return this.#statement(`begin${this.#what}s`, true, () => this.#table.begin(intents))
   }
 
-  open(most: number): Promise<OpenIntent[]> {
-    return this.#statement('openTransfers', false, () => this.#database.intents.open(most))
+  open(most: number): Promise<Open<I>[]> {
+    return this.#statement(`open${this.#what}s`, false, () => this.#table.open(most))
   }
 
   claim(attempt: number): Promise<number | null> {
-    return this.#statement('claimTransfer', true, () => this.#database.intents.claim(attempt))
+    return this.#statement(`claim${this.#what}`, true, () => this.#table.claim(attempt))
   }
 
-  end(ended: readonly OpenIntent[]): Promise<void> {
-    return this.#statement('endTransfers', true, () => this.#database.intents.end(ended))
+  end(ended: readonly Open<I>[]): Promise<void> {
+    return this.#statement(`end${this.#what}s`, true, () => this.#table.end(ended))
   }
 }
 
-/** Their table: every method is one statement and one atomic step. */
-export class IntentTable {
-  readonly #currencyOf: (ref: string) => string | null
-  readonly #rows = new Map<string, OpenIntent>()
+export class SimIntents extends SimIntentsOf<Intent, Begun> {
+  constructor({ intents }: SimDatabase, statement: Statement = AT_ONCE) {
+    super('Transfer', intents, statement)
+  }
+}
+
+export class SimPayments extends SimIntentsOf<PaymentIntent, BegunPayment> {
+  constructor({ payments }: SimDatabase, statement: Statement = AT_ONCE) {
+    super('Payment', payments, statement)
+  }
+}
+
+/** What the rows of a table are known by, and what is told of one that was asked for. */
+interface Rules<I, B extends Written> {
+  nameOf(intent: I): string
+  /** May it be written down? */
+  accepts(intent: I): boolean
+  /** `row` null: nothing was written. */
+  told(asked: I, row: I | null, written: Written): B
+}
+
+/** A table of them: every method is one statement and one atomic step. */
+export class IntentTable<I extends object, B extends Written> {
+  readonly #rules: Rules<I, B>
+  readonly #rows = new Map<string, Open<I>>()
   #attempts = 0
 
-  constructor(currencyOf: (ref: string) => string | null) {
-    this.#currencyOf = currencyOf
+  constructor(rules: Rules<I, B>) {
+    this.#rules = rules
   }
 
   get size(): number {
     return this.#rows.size
   }
 
-  begin(intents: readonly Intent[]): Begun[] {
+  begin(intents: readonly I[]): B[] {
+    const { nameOf, accepts, told } = this.#rules
+    const names = intents.map(nameOf)
+    const before = new Set(this.#rows.keys())
     const made = new Map<string, number>()
-    return intents.map((intent) => {
-      const sourceCurrency = this.#currencyOf(intent.source)
-      const targetCurrency = this.#currencyOf(intent.target)
-      if (sourceCurrency === null || sourceCurrency !== targetCurrency)
-        return { attempt: 0, sourceCurrency, targetCurrency }
-      const name = identity(intent)
+    return intents.map((intent, index) => {
+      if (!accepts(intent)) return told(intent, null, { attempt: 0, fresh: false })
+      const name = names[index] as string
       const attempt = made.get(name) ?? this.#number()
       made.set(name, attempt)
-      this.#rows.set(name, { ...(this.#rows.get(name) ?? intent), attempt })
-      return { attempt, sourceCurrency, targetCurrency }
+      const row = { ...(this.#rows.get(name) ?? intent), attempt }
+      this.#rows.set(name, row)
+      const alone = names.indexOf(name) === names.lastIndexOf(name)
+      return told(intent, row, { attempt, fresh: alone && !before.has(name) })
     })
   }
 
-  open(most: number): OpenIntent[] {
+  open(most: number): Open<I>[] {
     return [...this.#rows.values()].sort((a, b) => a.attempt - b.attempt).slice(0, most)
   }
 
@@ -72,21 +106,23 @@ export class IntentTable {
     return null
   }
 
-  end(ended: readonly OpenIntent[]): void {
+  end(ended: readonly Open<I>[]): void {
     for (const intent of ended) {
-      const name = identity(intent)
-      if (intent.attempt === 0 || this.#rows.get(name)?.attempt === intent.attempt) this.#rows.delete(name)
+      const name = this.#rules.nameOf(intent)
+      const row = this.#rows.get(name)
+      if (row && sameId(row, intent) && (intent.attempt === 0 || row.attempt === intent.attempt))
+        this.#rows.delete(name)
     }
   }
 
   /** Plain data; what happens later leaves it alone. */
-  snapshot(): readonly OpenIntent[] {
+  snapshot(): readonly Open<I>[] {
     return [...this.#rows.values()]
   }
 
-  restore(rows: readonly OpenIntent[]): void {
+  restore(rows: readonly Open<I>[]): void {
     this.#rows.clear()
-    for (const row of rows) this.#rows.set(identity(row), row)
+    for (const row of rows) this.#rows.set(this.#rules.nameOf(row), row)
   }
 
   #number(): number {
@@ -95,6 +131,25 @@ export class IntentTable {
   }
 }
 
-function identity({ source, key, target, amount, fee }: Intent): string {
-  return JSON.stringify([source, key, target, amount, fee])
-}
+/** What was called off can be begun again, as another. */
+const sameId = (row: object, ended: object): boolean => !('id' in row && 'id' in ended) || row.id === ended.id
+
+type CurrencyOf = (ref: string) => string | null
+
+export const transferTable = (currencyOf: CurrencyOf): IntentTable<Intent, Begun> =>
+  new IntentTable({
+    nameOf: ({ source, key, target, amount, fee }) => JSON.stringify([source, key, target, amount, fee]),
+    accepts: ({ source, target }) => currencyOf(source) !== null && currencyOf(source) === currencyOf(target),
+    told: ({ source, target }, _, written) => ({
+      ...written,
+      sourceCurrency: currencyOf(source),
+      targetCurrency: currencyOf(target),
+    }),
+  })
+
+export const paymentTable = (currencyOf: CurrencyOf): IntentTable<PaymentIntent, BegunPayment> =>
+  new IntentTable({
+    nameOf: paymentName,
+    accepts: ({ wallet }) => currencyOf(wallet) !== null,
+    told: ({ wallet }, row, written) => ({ ...written, id: row?.id ?? '', currency: currencyOf(wallet) }),
+  })

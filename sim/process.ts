@@ -1,5 +1,6 @@
 import { type Clock, Engine, type EngineOptions } from '../packages/holdfast/src/engine/index.js'
 import { HoldfastError } from '../packages/holdfast/src/errors/index.js'
+import { isSale } from '../packages/holdfast/src/machine/index.js'
 import { PostgresError, type PostgresOutcome } from '../packages/holdfast/src/postgres/index.js'
 import {
   Keys,
@@ -10,7 +11,7 @@ import {
 } from '../packages/holdfast/src/redis/index.js'
 import { readBatch, Sequencer } from '../packages/holdfast/src/sequencer/index.js'
 import type { Telemetry } from '../packages/holdfast/src/telemetry/index.js'
-import { SimIntents } from './intents.js'
+import { SimIntents, SimPayments } from './intents.js'
 import { SimJournal } from './journal.js'
 import type { RedisServer, Servers } from './servers.js'
 import type { Reply } from './valkey.js'
@@ -111,6 +112,11 @@ export class Process {
       sequencer: this.sequencer,
       journal: this.journal,
       intents: new SimIntents(servers.postgres.database, (...asked) => this.#proven(...asked)),
+      // Where there is no sale nobody pays: then looking for payments takes no time, and every such schedule stays as it is.
+      payments: new SimPayments(
+        servers.postgres.database,
+        hasSale(servers) ? (...asked) => this.#proven(...asked) : undefined,
+      ),
       clock,
       telemetry,
       asker: name,
@@ -345,6 +351,8 @@ export class Process {
     })
   }
 }
+
+const hasSale = ({ postgres }: Servers): boolean => [...postgres.database.wallets()].some(({ row }) => isSale(row.ref))
 
 function short(value: unknown): string {
   const text = JSON.stringify(value, (_, inner) => (inner instanceof Map ? [...inner] : inner)) ?? ''

@@ -10,6 +10,8 @@ import type { SimDatabase } from './database.js'
 import { Faults } from './faults.js'
 import { Openings, openRequest } from './openings.js'
 import { Operator } from './operator.js'
+import { Payers } from './payers.js'
+import { checkPayments, refusedPayments } from './payment-checker.js'
 import { keys, Process, type Weather } from './process.js'
 import { type Machines, Servers } from './servers.js'
 import { judgeSessions } from './sessions.js'
@@ -22,6 +24,7 @@ const PROCESSES = 3
 /** Operations of those who buy, where there is a sale. */
 const PURCHASES = 120
 const SALES = 0x5a1e5
+const PAYMENTS = 0xba11
 /** Then everything heals, whether callers are done or not. */
 const FAULTY_MS = 30_000
 const RESTS_MS = 5_000
@@ -102,7 +105,14 @@ export async function simulate(seed: number, machines: Machines, traced = false)
     processes: () => processes,
     strike: (process) => faults.strike(process),
   })
-  const done = (): boolean => clients.done && openings.done && transferers.done && (buyers?.done ?? true)
+  const payers =
+    buyers &&
+    new Payers(world, seed ^ PAYMENTS, ids, buyers, {
+      processes: () => processes,
+      strike: (process) => faults.strike(process),
+    })
+  const done = (): boolean =>
+    clients.done && openings.done && transferers.done && (buyers?.done ?? true) && (payers?.done ?? true)
 
   const onlooker = new Onlooker(world, servers, seed, (own) => own.pick([servers.master, own.pick(processes).redis]))
   onlooker.start()
@@ -134,10 +144,12 @@ export async function simulate(seed: number, machines: Machines, traced = false)
     else if (heard.type === 'no') note(`told_${heard.error.code}`, 1)
   }
   for (const { heard } of transferers.history) note(`transfer_${heard.type}`, 1)
+  const payments = payers?.history ?? []
+  for (const { heard } of payments) note(`payment_${heard.type}`, 1)
   note('opened_late', openings.openedAt.size)
   const { lostHashes, lostAt } = servers.postgres
   problems.push(
-    ...check(database.wallets(), [...history, ...refusedHolds(transferers.history)], {
+    ...check(database.wallets(), [...history, ...refusedHolds(transferers.history), ...refusedPayments(payments)], {
       commits,
       redisForgot: servers.redisForgot,
       lostHashes,
@@ -147,9 +159,11 @@ export async function simulate(seed: number, machines: Machines, traced = false)
   )
   problems.push(...servers.problems)
   problems.push(...checkFound(database.wallets(), history, lostHashes, operator))
-  // What a lagging replica lost may be one half of a transfer: nobody promises anything then.
-  if (lostAt.size === 0)
+  // What a lagging replica lost may be one half of a transfer, or of a purchase: nobody promises anything then.
+  if (lostAt.size === 0) {
     problems.push(...checkTransfers(database.wallets(), transferers.history, database.intents.size))
+    problems.push(...checkPayments(database.wallets(), payments, database.payments.size))
+  }
   let entries = 0
   for (const wallet of database.wallets()) {
     entries += wallet.entries.length
@@ -178,7 +192,9 @@ async function rest(world: World, { postgres }: Servers): Promise<void> {
   await world.run(began + RESTS_MS, () => false)
   const { database } = postgres
   const rests = (): boolean =>
-    database.intents.size === 0 && [...database.wallets()].every(({ row }) => row.since === 0)
+    database.intents.size === 0 &&
+    database.payments.size === 0 &&
+    [...database.wallets()].every(({ row }) => row.since === 0)
   await world.run(began + RESTS_MAX_MS, rests)
 }
 

@@ -7,9 +7,10 @@ export const TRANSFERS: readonly Mutant[] = [
     without: 'its process dies, and the hold stays for ever',
     patches: [
       {
-        file: `${ENGINE}/transfers.ts`,
-        find: 'const { attempt } = await this.#begin(intent, patience)',
-        replace: 'const attempt = 0',
+        file: `${ENGINE}/intended.ts`,
+        find: 'const written = await this.#begin(asked, patience)',
+        replace:
+          'const written = { attempt: 1, fresh: true, sourceCurrency: "x", targetCurrency: "x", currency: "x", ...asked } as never as B',
       },
     ],
     within: 50,
@@ -36,9 +37,9 @@ export const TRANSFERS: readonly Mutant[] = [
     without: 'one who is at work on the same transfer lets it arrive after all',
     patches: [
       {
-        file: `${ENGINE}/transfers.ts`,
-        find: 'return this.#void(intent, error, patience)',
-        replace: "return ofSide(error, 'to')",
+        file: `${ENGINE}/intended.ts`,
+        find: 'return this.void(intent, error, patience)',
+        replace: "return this.#plan.told(error, 'target')",
       },
     ],
     within: 1_000,

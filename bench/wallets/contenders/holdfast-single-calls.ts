@@ -1,7 +1,12 @@
 import { Wallet } from '../../../packages/holdfast/src/api/wallet.js'
 import { systemClock } from '../../../packages/holdfast/src/engine/clock.js'
 import { Engine } from '../../../packages/holdfast/src/engine/index.js'
-import { JournalReader, PostgresIntents, PostgresJournal } from '../../../packages/holdfast/src/journal/index.js'
+import {
+  JournalReader,
+  PostgresIntents,
+  PostgresJournal,
+  PostgresPayments,
+} from '../../../packages/holdfast/src/journal/index.js'
 import { Locks } from '../../../packages/holdfast/src/lock/index.js'
 import { migrate, Postgres, readSettings } from '../../../packages/holdfast/src/postgres/index.js'
 import { Keys, RedisConnection, RedisScriptRunner } from '../../../packages/holdfast/src/redis/index.js'
@@ -104,6 +109,7 @@ async function assemble({ redisUrl, databaseUrl }: Place) {
     sequencer,
     journal,
     intents: new PostgresIntents(postgres),
+    payments: new PostgresPayments(postgres),
     clock: systemClock,
     telemetry: {},
     asker: `single-${process.pid}-${Date.now()}`,

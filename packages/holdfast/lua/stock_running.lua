@@ -1,8 +1,8 @@
--- The running checkout of a buyer in a sale. Changes nothing.
+-- An open checkout in a sale, by its hold, or the one that a buyer has running. Changes nothing.
 --
 -- KEYS  1 the sale   2 its stock
--- ARGV  1 least epoch to trust   2 the buyer
--- Returns { 'trusted', the hold, when it expires, what is in it }, the last three only where one is running; otherwise { why it is not to be trusted }
+-- ARGV  1 least epoch to trust   2 what to look for: u:<buyer> or c:<hold>
+-- Returns { 'trusted', the hold, when it expires, what is in it }, the last three only where there is one; otherwise { why it is not to be trusted }
 -- @keys 2
 -- @resend safe
 -- @readonly
@@ -10,7 +10,7 @@
 -- @include wallet/entry
 -- @include wallet/state
 
-local field = 'u:' .. ARGV[2]
+local field = ARGV[2]
 local w, why = read_wallet(KEYS[1], CORE_ALONE, incarnation(), tonumber(ARGV[1]))
 if not w then
   return { why }
@@ -18,9 +18,13 @@ end
 if not open_stock(w, KEYS[2], { field }) then
   return { 'stock' }
 end
-local _, running = read_buyer(w, ARGV[2])
-local hold = running ~= '' and read_hold(w, running)
+local code = string.match(field, '^c:(.*)$')
+if not code then
+  local _, running = read_buyer(w, string.sub(field, 3))
+  code = running
+end
+local hold = code ~= '' and read_hold(w, code)
 if not hold then
   return { 'trusted' }
 end
-return { 'trusted', running, digits(hold.expires), stock_get(w, 'c:' .. running) }
+return { 'trusted', code, digits(hold.expires), stock_get(w, 'c:' .. code) }

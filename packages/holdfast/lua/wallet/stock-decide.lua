@@ -59,6 +59,11 @@ end
 
 -- What was reserved is sold. What was only noted is taken now: all of it, or what is left of it.
 local function purchase(w, c, hold, checkout)
+  local order = read_order(c)
+  -- Something came into it since: what is held does not pay for that. Nothing ever leaves a checkout, so that to count is to compare.
+  if order.priced and order.priced ~= #checkout.lines then
+    return reject('hold_exceeded')
+  end
   if checkout.mode == 'reserve' then
     local left = hold.left
     hold.captured = hold.amount
@@ -67,7 +72,6 @@ local function purchase(w, c, hold, checkout)
       kind = 'settle', amount = hold.amount, available = 0, reserved = 0 - left, hold = hold, metadata = lines_text(checkout.lines),
     })
   end
-  local order = read_order(c)
   local taken = read_buyer(w, checkout.buyer)
   local room, available = order.per_buyer - taken, w.available
   local sold = {}

@@ -104,7 +104,8 @@ local function read_order(c)
         buyer = words[7], lines = read_lines(words, 8),
       }
     elseif words[1] == 'purchase' then
-      c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]) }
+      -- Paid for out of a wallet: which, with what, how much is held, and then a price for each line.
+      c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), priced = words[4] and #words - 6 }
     else
       c.order = { lines = read_lines(words, 2) }
     end

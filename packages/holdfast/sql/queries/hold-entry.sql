@@ -1,11 +1,11 @@
--- How a hold stands: the entry that closed it, or else the last one about it. Sessions that were ended and holds that have expired are found
--- by the key of that; others are read from where they were made on: as far as the hold lived, not as far as the journal goes.
+-- How a hold stands: the entry that closed it, or else the last one about it. Sessions that were ended, checkouts, and holds that have expired
+-- are found by the key of that; others are read from where they were made on: as far as the hold lived, not as far as the journal goes.
 SELECT e.*, encode(e.hash, 'hex') AS hash_hex,
        encode(coalesce((SELECT p.hash FROM entries p WHERE p.wallet = e.wallet AND p.seq = e.seq - 1),
                        (SELECT w.genesis FROM wallets w WHERE w.ref = e.wallet)), 'hex') AS prev_hex
 FROM entries made
 LEFT JOIN LATERAL (
-  SELECT x.seq FROM entries x WHERE x.wallet = $1 AND x.key IN ('~end:' || $2, '~expire:' || $2)
+  SELECT x.seq FROM entries x WHERE x.wallet = $1 AND x.key IN ('~end:' || $2, '~expire:' || $2, '~purchase:' || $2, '~cancel:' || $2)
 ) keyed ON true
 LEFT JOIN LATERAL (
   SELECT x.seq FROM entries x

@@ -5,6 +5,7 @@ import { checkoutWords, command, genesisHash, type Entry as MachineEntry, readLi
 import { type Place, readCode } from '../redis/index.js'
 import type { Running } from '../sequencer/index.js'
 import type { SaleMemory } from './sale-items.js'
+import { buyWith, checkPay, type Paid, type PayOptions, paidFor } from './sale-pay.js'
 import { isSoldOut } from './sale-sold-out.js'
 import { checkItem, checkTerms, type ItemOptions, limitOf, type SaleOptions, shareOf } from './sale-terms.js'
 import { checkOptions, type OperationOptions, type SaleTenant } from './tenant.js'
@@ -21,6 +22,8 @@ export interface PurchaseOptions extends Omit<OperationOptions, 'key' | 'metadat
   readonly key?: string
   /** Where stock is set aside only when it is bought: all or nothing (default), or what is left. */
   readonly take?: 'all' | 'left'
+  /** Out of a wallet: stock and money move together, or not at all. */
+  readonly pay?: PayOptions
 }
 
 export interface SoldItem {
@@ -45,6 +48,8 @@ export interface Purchase {
   /** Bought before: this is the answer of the first time. */
   readonly replayed: boolean
   readonly at: number
+  /** Null: not paid out of a wallet. */
+  readonly paid: Paid | null
 }
 
 export interface SaleState extends Omit<SaleTerms, 'itemsHash'> {
@@ -156,26 +161,33 @@ export class Sale {
 
   /** Buys what is in a checkout. Asked for again, the answer is the same. */
   async purchase(code: string, options: PurchaseOptions = {}): Promise<Purchase> {
-    const { take = 'all' } = check.options('options', options)
-    const wanted = check.oneOf('take', take, ['all', 'left'] as const)
+    const asked = check.options('options', options)
+    const take = check.oneOf('take', asked.take ?? 'all', ['all', 'left'] as const)
+    const pay = checkPay(this.id, asked)
+    checkOptions(options, this.#tenant.durability)
     const terms = await this.#terms()
     const place = this.#placeOf(code, terms)
-    const key = `~purchase:${code}`
+    const bought = { kind: 'purchase' as const, key: `~purchase:${code}`, hold: code, also: `${take} ${terms.perUser}` }
     try {
-      const bought = { kind: 'purchase' as const, key, hold: code, also: `${wanted} ${terms.perUser}` }
-      const { entry, replayed } = await this.#submit(place, bought, options, terms)
+      const { entry, replayed } = pay
+        ? await buyWith(this.#tenant, this.#memory, { place, code, terms, take }, pay, asked)
+        : await this.#submit(place, bought, options, terms)
       return await this.#purchased(code, entry as MachineEntry, replayed)
     } catch (error) {
-      // Bought before, in the other way of the two.
-      if (!HoldfastError.is(error, 'idempotency_conflict')) throw error
-      const [entry] = await this.#tenant.journal.find([{ ref: place.ref, key }])
-      if (!entry) throw error
+      const told = HoldfastError.is(error) ? await this.#told(error, terms.buckets) : error
+      const before = HoldfastError.is(told, 'idempotency_conflict') || HoldfastError.is(told, 'checkout_closed')
+      // Bought before, in another way.
+      const entry = before ? await this.#tenant.journal.holdEntry(place.ref, code) : null
+      if (entry?.kind !== 'settle') throw told
       return this.#purchased(code, entry, true)
     }
   }
 
   /** Gives back what is in a checkout. Asked for again, the answer is the same. */
-  async cancel(code: string, options: Omit<PurchaseOptions, 'take'> = {}): Promise<{ readonly replayed: boolean }> {
+  async cancel(
+    code: string,
+    options: Omit<PurchaseOptions, 'take' | 'pay'> = {},
+  ): Promise<{ readonly replayed: boolean }> {
     const terms = await this.#terms()
     const place = this.#placeOf(code, terms)
     const cancelled = { kind: 'cancel' as const, key: `~cancel:${code}`, hold: code }
@@ -200,7 +212,7 @@ export class Sale {
   }
 
   /** No more checkouts from now on. What is in one can be bought until it runs out. */
-  async close(options: Omit<PurchaseOptions, 'take'> = {}): Promise<SaleState> {
+  async close(options: Omit<PurchaseOptions, 'take' | 'pay'> = {}): Promise<SaleState> {
     const terms = await this.#terms()
     const { keys, engine, durability } = this.#tenant
     const freeze = command({ kind: 'freeze', key: '~close', counter: CURRENCY })
@@ -215,7 +227,7 @@ export class Sale {
   async #hot(place: Place, buyer: string): Promise<Running | null | undefined> {
     const { sequencer, journal } = this.#tenant
     const [row] = await journal.read([place.ref])
-    const running = await sequencer.running(place, row?.epoch ?? 0, buyer).catch(() => 'untrusted' as const)
+    const running = await sequencer.running(place, row?.epoch ?? 0, { buyer }).catch(() => 'untrusted' as const)
     return running === 'untrusted' ? undefined : running
   }
 
@@ -260,13 +272,16 @@ export class Sale {
   /** In the words of a sale: a checkout is a hold, and an item has an id. */
   async #told(error: HoldfastError, buckets: number): Promise<HoldfastError> {
     const code = CODES[error.code as keyof typeof CODES]
+    if (error.facts.side === 'wallet') return error
     if (code) return new HoldfastError(code)
     if (error.code !== 'sold_out' && error.code !== 'duplicate_item') return error
     const { item, stock, reserved, ...rest } = error.facts
     const facts: Facts = { ...rest }
     // What one bucket of several has says nothing of the others.
     if (buckets === 1 && error.code === 'sold_out') Object.assign(facts, { stock, reserved })
-    if (typeof item === 'number') facts.item = (await this.#memory.byNumber([item]))[0]?.id ?? ''
+    if (item !== undefined) {
+      facts.item = typeof item === 'number' ? ((await this.#memory.byNumber([item]))[0]?.id ?? '') : item
+    }
     return new HoldfastError(error.code, undefined, facts)
   }
 
@@ -281,7 +296,8 @@ export class Sale {
   }
 
   async #purchased(code: string, entry: MachineEntry, replayed: boolean): Promise<Purchase> {
-    return { code, items: await this.#items(entry.metadata), replayed, at: entry.at }
+    const paid = await paidFor(this.#tenant, entry)
+    return { code, items: await this.#items(entry.metadata), replayed, at: entry.at, paid }
   }
 
   async #items(metadata: string): Promise<SoldItem[]> {
@@ -322,6 +338,8 @@ const CODES = {
   hold_not_found: 'checkout_not_found',
   hold_closed: 'checkout_closed',
   hold_expired: 'checkout_expired',
+  // Closed: what was only noted can't be had any more.
+  wallet_frozen: 'sale_not_active',
 } as const
 
 function checkLines(value: unknown): SoldItem[] {

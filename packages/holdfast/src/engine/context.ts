@@ -50,9 +50,9 @@ export interface EngineOptions {
   /** An open hold this many entries back: time to note the open holds. */
   readonly checkpointAfter: number
   readonly lanesMax: number
-  /** A transfer's hold is made so soon after it was written down, or not at all. */
+  /** The hold of a transfer, or of a purchase, is made so soon after that was written down, or not at all. */
   readonly transferHoldWithinMs: number
-  /** A transfer that nobody has set to work on for so long is finished by whoever sees it. Longer than a hold may take to come. */
+  /** One that nobody has set to work on for so long is brought to its end by whoever sees it. Longer than a hold may take to come. */
   readonly transferGraceMs: number
   /** How often at most Redis is told what this process knows to be in the journal. */
   readonly witnessEveryMs: number

@@ -1,5 +1,5 @@
 import { HoldfastError } from '../errors/index.js'
-import type { Intent, Intents, Journal, Standing } from '../journal/index.js'
+import type { Intent, Intents, Journal, PaymentIntent, PaymentIntents, Standing } from '../journal/index.js'
 import { type Command, command } from '../machine/index.js'
 import type { Place } from '../redis/index.js'
 import type { Sequencer } from '../sequencer/index.js'
@@ -14,10 +14,12 @@ import { Deadlines } from './deadlines.js'
 import { Decider } from './decider.js'
 import { Fallback } from './fallback.js'
 import { Finder } from './finder.js'
+import type { IntendedParts } from './intended.js'
 import { type Item, Lane } from './lane.js'
 import { Loader } from './loader.js'
+import { type PurchaseOutcome, Purchases } from './purchases.js'
+import { Recovery } from './recovery.js'
 import { Sweeper } from './sweeper.js'
-import { TransferRecovery } from './transfer-recovery.js'
 import { type TransferOutcome, Transfers } from './transfers.js'
 import { Witnesses } from './witnesses.js'
 
@@ -28,6 +30,7 @@ export interface EngineParts {
   readonly sequencer: Sequencer
   readonly journal: Journal
   readonly intents: Intents
+  readonly payments: PaymentIntents
   readonly clock: Clock
   readonly telemetry: Telemetry
   /** Who this process is, in leases: unique. */
@@ -78,7 +81,8 @@ export class Engine {
   readonly #sweeper: Sweeper
   readonly #deadlines: Deadlines
   readonly #transfers: Transfers
-  readonly #recovery: TransferRecovery
+  readonly #purchases: Purchases
+  readonly #recovery: Recovery
   readonly #parts: EngineParts
   #postgresBehindMs = 0
   #attempts = 0
@@ -144,11 +148,13 @@ export class Engine {
       redisOf: (shard) => this.#redisAt(parts.cluster ? shard : 0),
       touch: (place) => this.touch(place),
     })
-    this.#transfers = new Transfers(this.#context, parts.intents, {
+    const steps: IntendedParts = {
       placeOf: parts.placeOf,
       submit: (place, command, options) => this.submit(place, command, options),
-    })
-    this.#recovery = new TransferRecovery(this.#context, parts.intents, this.#transfers)
+    }
+    this.#transfers = new Transfers(this.#context, parts.intents, steps)
+    this.#purchases = new Purchases(this.#context, parts.payments, steps)
+    this.#recovery = new Recovery(this.#context, [this.#transfers, this.#purchases])
   }
 
   /** Begins to look after what nobody touches. */
@@ -265,6 +271,13 @@ export class Engine {
     const refusal = this.#refusal({ ...options, memory: false })
     if (refusal) return Promise.reject(refusal)
     return this.#transfers.perform(intent, options.timeoutMs ?? this.#options.timeoutMs, options.signal)
+  }
+
+  /** Stock of a sale for money of a wallet: both move, or neither. */
+  purchase(intent: PaymentIntent, options: Pick<SubmitOptions, 'timeoutMs' | 'signal'>): Promise<PurchaseOutcome> {
+    const refusal = this.#refusal({ ...options, memory: false })
+    if (refusal) return Promise.reject(refusal)
+    return this.#purchases.perform(intent, options.timeoutMs ?? this.#options.timeoutMs, options.signal)
   }
 
   #refusal({ memory, signal, begun }: SubmitOptions): HoldfastError | null {
@@ -409,7 +422,7 @@ export class Engine {
   async #close(): Promise<void> {
     this.#closing = true
     await Promise.all([this.#sweeper.stop(), this.#recovery.stop()])
-    await this.#transfers.drain()
+    await Promise.all([this.#transfers.drain(), this.#purchases.drain()])
     if (this.#attempts > 0) {
       await new Promise<void>((resolve) => {
         this.#drained = resolve

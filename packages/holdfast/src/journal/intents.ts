@@ -15,31 +15,40 @@ export interface Intent {
   readonly metadata: string
 }
 
-export interface OpenIntent extends Intent {
+/** Of whichever kind, as it lies there. */
+export type Open<I> = I & {
   /** Another number each time somebody sets to work on it. */
   readonly attempt: number
 }
 
-/** Null for a wallet that does not exist. The attempt is 0, and nothing was written, unless both exist and have one currency. */
-export interface Begun {
+export type OpenIntent = Open<Intent>
+
+export interface Written {
+  /** 0: nothing was written. */
   readonly attempt: number
+  /** Nobody had begun it before, nor at the same time. */
+  readonly fresh: boolean
+}
+
+/** Null for a wallet that does not exist. Nothing is written unless both exist and have one currency. */
+export interface Begun extends Written {
   readonly sourceCurrency: string | null
   readonly targetCurrency: string | null
 }
 
 /**
- * Transfers that were begun and may not be finished. Written down before anything else happens, so that whoever lives can finish what
- * others began. Every call is one statement, safe to repeat.
+ * What moves two aggregates, was begun and may not be finished: transfers, and purchases out of wallets. Written down before anything else
+ * happens, so that whoever lives can finish what others began. Every call is one statement, safe to repeat.
  */
-export interface Intents {
+export interface Intents<I = Intent, B extends Written = Begun> {
   /** Written down before, it only gets another number. One answer for each, in order. */
-  begin(intents: readonly Intent[]): Promise<Begun[]>
+  begin(intents: readonly I[]): Promise<B[]>
   /** Those that nobody set to work on for longest. */
-  open(most: number): Promise<OpenIntent[]>
+  open(most: number): Promise<Open<I>[]>
   /** Sets to work on what was seen: the new number, or null when somebody else did since. */
   claim(attempt: number): Promise<number | null>
   /** Finished or undone: not open any more. With an attempt: unless somebody set to work on it since; 0: in any case. */
-  end(ended: readonly OpenIntent[]): Promise<void>
+  end(ended: readonly Open<I>[]): Promise<void>
 }
 
 interface IntentRow {
@@ -66,6 +75,7 @@ export class PostgresIntents implements Intents {
       source_currency: string | null
       target_currency: string | null
       attempt: string | null
+      fresh: boolean | null
     }>('beginTransfers', [
       ...identity(intents),
       textArray(intents.map(({ tenant }) => tenant)),
@@ -74,6 +84,7 @@ export class PostgresIntents implements Intents {
     ])
     return rows.map((row) => ({
       attempt: Number(row.attempt ?? 0),
+      fresh: row.fresh ?? false,
       sourceCurrency: row.source_currency,
       targetCurrency: row.target_currency,
     }))

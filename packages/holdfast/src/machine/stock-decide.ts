@@ -6,6 +6,7 @@ import {
   linesText,
   readCheckout,
   readMove,
+  readPurchase,
   type Stock,
   takenOf,
   total,
@@ -72,11 +73,13 @@ function purchase(
   hold: HoldState,
   { buyer, reserves, lines }: Checkout,
 ): Verdict {
+  const { all, perBuyer, payment } = readPurchase(command.params)
+  // Something came into it since: what is held does not pay for that. Nothing ever leaves a checkout, so that to count is to compare.
+  if (payment && payment.prices.size !== lines.length) return reject('hold_exceeded')
   if (reserves) {
     const sold = { hold: { ...hold, captured: hold.amount, left: 0 }, metadata: linesText(lines) }
     return move(state, { ...UNTOUCHED, kind: 'settle', amount: hold.amount, reserved: 0 - hold.left, ...sold })
   }
-  const perBuyer = perBuyerOf(command.params)
   let room = perBuyer - buyerOf(stock, buyer).taken
   let available = state.available
   const sold: Line[] = []
@@ -93,7 +96,7 @@ function purchase(
       sold.push(line)
       room -= line.quantity
       available -= line.quantity
-    } else if (wantsAll(command.params) || (line === lines.at(-1) && sold.length === 0)) return refusal
+    } else if (all || (line === lines.at(-1) && sold.length === 0)) return refusal
   }
   const amount = total(sold)
   const change: Change = {
@@ -126,7 +129,3 @@ function soldOut({ available, reserved }: WalletState, left: number, item?: numb
 }
 
 const leftOf = (stock: Stock, { item, share }: Line): number => share - takenOf(stock, item)
-
-/** `purchase all <per buyer>` and `purchase left <per buyer>`. */
-const wantsAll = (params: string): boolean => params.split(' ')[1] === 'all'
-const perBuyerOf = (params: string): number => Number(params.split(' ')[2])

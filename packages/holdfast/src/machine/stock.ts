@@ -8,7 +8,8 @@ import type { Entry } from './types.js'
  * What a command asks for stands in its params, in words, and so it stands in the journal: whoever replays an entry reads there what it did.
  *
  *     checkout reserve|note <ttl> <from> <until> <per buyer> <buyer> <item>:<quantity>/<share> …
- *     purchase all|left <per buyer>        cancel        give <item>:<quantity>/<share>        take <item>:<quantity>/<share>
+ *     purchase all|left <per buyer> [<wallet> <payment> <amount> <item>:<price> …]
+ *     cancel        give <item>:<quantity>/<share>        take <item>:<quantity>/<share>
  *
  * What a checkout has in it after the entry, and what a purchase has sold, stands in the metadata of their entries: `[[item, quantity], …]`.
  *
@@ -58,6 +59,25 @@ export interface CheckoutOrder {
   lines: Line[]
 }
 
+export interface PurchaseOrder {
+  /** All or nothing; otherwise what is left. */
+  all: boolean
+  perBuyer: number
+  /** Null: it is not paid for out of a wallet. */
+  payment: Payment | null
+}
+
+/** What a purchase is paid with: a hold on a wallet that belongs to it alone. */
+export interface Payment {
+  /** The wallet's ref. */
+  wallet: string
+  id: string
+  /** What is held: enough for all that was in the checkout. */
+  amount: number
+  /** What one of each item costs. */
+  prices: ReadonlyMap<number, number>
+}
+
 export const emptyStock = (): Stock => ({
   taken: new Map(),
   buyers: new Map(),
@@ -87,6 +107,28 @@ export function readCheckout(params: string): CheckoutOrder {
     lines: readLines(lines),
   }
 }
+
+/** In the words of the params, without the first. */
+export function purchaseWords({ all, perBuyer, payment }: PurchaseOrder): string {
+  const words = `${all ? 'all' : 'left'} ${perBuyer}`
+  if (!payment) return words
+  const { wallet, id, amount, prices } = payment
+  return `${words} ${wallet} ${id} ${amount} ${[...prices].map(([item, price]) => `${item}:${price}`).join(' ')}`
+}
+
+export function readPurchase(params: string): PurchaseOrder {
+  const [, take, perBuyer, wallet, id = '', amount, ...prices] = params.split(' ')
+  const order = { all: take === 'all', perBuyer: Number(perBuyer) }
+  if (wallet === undefined) return { ...order, payment: null }
+  const pairs = prices.map((word) => word.split(':').map(Number) as [number, number])
+  return { ...order, payment: { wallet, id, amount: Number(amount), prices: new Map(pairs) } }
+}
+
+/** What has to be paid for lines at these prices. One that has none makes it NaN: it can't be paid. */
+export const priceOf = (
+  lines: readonly Pick<Line, 'item' | 'quantity'>[],
+  prices: ReadonlyMap<number, number>,
+): number => lines.reduce((sum, { item, quantity }) => sum + quantity * (prices.get(item) ?? Number.NaN), 0)
 
 export function readMove(params: string): Line {
   return readLine(params.slice(params.indexOf(' ') + 1))

@@ -160,9 +160,28 @@ FROM wallets w
 JOIN search s ON s.low = s.high
 LEFT JOIN entries e ON e.wallet = $1 AND e.seq = s.low
 WHERE w.ref = $1`,
+  beginPayments: `-- Writes down what is meant. Written before, it only gets another number, and its id counts; without a wallet nothing is written.
+WITH asked AS (
+  SELECT t.*, w.currency, count(*) OVER (PARTITION BY t.name) = 1 AS alone
+  FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[], $5::uuid[], $6::text[], $7::bigint[], $8::text[], $9::bigint[], $10::text[],
+              $11::text[], $12::text[]) WITH ORDINALITY
+       AS t(name, id, tenant, wallet, bucket, code, amount, take, per_buyer, prices, counter, metadata, n)
+  LEFT JOIN wallets w ON w.ref = t.wallet
+), made AS (
+  INSERT INTO payments (name, id, tenant, wallet, bucket, code, amount, take, per_buyer, prices, counter, metadata)
+  SELECT DISTINCT ON (name) name, id, tenant, wallet, bucket, code, amount, take, per_buyer, prices, counter, metadata
+  FROM asked WHERE currency IS NOT NULL
+  ORDER BY name, n
+  ON CONFLICT (name) DO UPDATE SET attempt = DEFAULT
+  RETURNING name, id, attempt
+)
+SELECT a.currency, replace(m.id::text, '-', '') AS id, m.attempt, a.alone AND a.id = m.id AS fresh
+FROM asked a LEFT JOIN made m USING (name)
+ORDER BY a.n`,
   beginTransfers: `-- Writes down what is meant. Written before, it only gets another number; with a wallet missing or another currency, nothing is written.
 WITH asked AS (
-  SELECT t.*, s.currency AS source_currency, d.currency AS target_currency
+  SELECT t.*, s.currency AS source_currency, d.currency AS target_currency,
+         count(*) OVER (PARTITION BY t.source, t.key, t.target, t.amount, t.fee) = 1 AS alone
   FROM unnest($1::uuid[], $2::text[], $3::uuid[], $4::bigint[], $5::bigint[], $6::text[], $7::text[], $8::text[]) WITH ORDINALITY
        AS t(source, key, target, amount, fee, tenant, counter, metadata, n)
   LEFT JOIN wallets s ON s.ref = t.source
@@ -173,9 +192,10 @@ WITH asked AS (
   FROM asked WHERE source_currency = target_currency
   ORDER BY source, key, target, amount, fee, n
   ON CONFLICT (source, key, target, amount, fee) DO UPDATE SET attempt = DEFAULT
-  RETURNING source, key, target, amount, fee, attempt
+  -- A row that was just made has been changed by nobody.
+  RETURNING source, key, target, amount, fee, attempt, xmax = 0 AS made
 )
-SELECT a.source_currency, a.target_currency, m.attempt
+SELECT a.source_currency, a.target_currency, m.attempt, a.alone AND m.made AS fresh
 FROM asked a LEFT JOIN made m USING (source, key, target, amount, fee)
 ORDER BY a.n`,
   buryDeliveries: `-- An address that takes nothing: what has waited for it for $2 ms.
@@ -208,6 +228,8 @@ SELECT
   ) AS connections,
   floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS clock`,
   claimIdempotencyKey: `SELECT * FROM claim_idempotency_key($1, $2, $3, $4, $5, $6, $7, $8)`,
+  claimPayment: `-- For one of those who saw it; the others see another number.
+UPDATE payments SET attempt = DEFAULT WHERE attempt = $1 RETURNING attempt`,
   claimTransfer: `-- For one of those who saw it; the others see another number.
 UPDATE transfers SET attempt = DEFAULT WHERE attempt = $1 RETURNING attempt`,
   claimWebhooks: `-- Those that are this process's. What is nobody's is taken, and what is its own is renewed when half of its time is over.
@@ -244,6 +266,10 @@ DELETE FROM checkpoints WHERE wallet = $1`,
 DELETE FROM stock_checkpoints WHERE wallet = $1`,
   dueWallets: `SELECT replace(ref::text, '-', '') AS ref, tenant FROM wallets WHERE due > 0 AND due <= $1 ORDER BY due LIMIT $2`,
   endDelivery: `DELETE FROM webhook_deliveries WHERE id = $1`,
+  endPayments: `-- 0: whoever is at work on it. It is settled or released, and the journals of wallet and sale say so.
+DELETE FROM payments p
+USING unnest($1::uuid[], $2::bigint[]) AS e(id, attempt)
+WHERE p.id = e.id AND (e.attempt = 0 OR e.attempt = p.attempt)`,
   endTransfers: `-- 0: whoever is at work on it. The transfer is finished or undone, and the journals of its wallets say so.
 DELETE FROM transfers t
 USING unnest($1::uuid[], $2::text[], $3::uuid[], $4::bigint[], $5::bigint[], $6::bigint[]) AS e(source, key, target, amount, fee, attempt)
@@ -284,14 +310,14 @@ FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS k(wallet, key, n)
 JOIN entries e ON e.wallet = k.wallet AND e.key = k.key
 ORDER BY k.n`,
   fixShards: `UPDATE settings SET shards = coalesce(shards, $1) RETURNING shards`,
-  holdEntry: `-- How a hold stands: the entry that closed it, or else the last one about it. Sessions that were ended and holds that have expired are found
--- by the key of that; others are read from where they were made on: as far as the hold lived, not as far as the journal goes.
+  holdEntry: `-- How a hold stands: the entry that closed it, or else the last one about it. Sessions that were ended, checkouts, and holds that have expired
+-- are found by the key of that; others are read from where they were made on: as far as the hold lived, not as far as the journal goes.
 SELECT e.*, encode(e.hash, 'hex') AS hash_hex,
        encode(coalesce((SELECT p.hash FROM entries p WHERE p.wallet = e.wallet AND p.seq = e.seq - 1),
                        (SELECT w.genesis FROM wallets w WHERE w.ref = e.wallet)), 'hex') AS prev_hex
 FROM entries made
 LEFT JOIN LATERAL (
-  SELECT x.seq FROM entries x WHERE x.wallet = $1 AND x.key IN ('~end:' || $2, '~expire:' || $2)
+  SELECT x.seq FROM entries x WHERE x.wallet = $1 AND x.key IN ('~end:' || $2, '~expire:' || $2, '~purchase:' || $2, '~cancel:' || $2)
 ) keyed ON true
 LEFT JOIN LATERAL (
   SELECT x.seq FROM entries x
@@ -456,6 +482,10 @@ WHERE EXISTS (SELECT FROM settings s WHERE s.feed_until > clock_ms())`,
   openHolds: `-- Open holds of wallets, each by the bound that its row has.
 SELECT r.n, h.hold, h.amount, h.captured, h.left_over, h.expires_at, h.refunded
 FROM unnest($1::uuid[], $2::bigint[]) WITH ORDINALITY AS r(ref, since, n), open_holds(r.ref, r.since) AS h`,
+  openPayments: `-- Those that have waited longest first.
+SELECT replace(id::text, '-', '') AS id, tenant, replace(wallet::text, '-', '') AS wallet, replace(bucket::text, '-', '') AS bucket, code,
+       amount, take, per_buyer AS "perBuyer", prices, counter, metadata, attempt
+FROM payments ORDER BY attempt LIMIT $1`,
   openSale: `-- Made once, with its items; a second time only tells what is there.
 WITH made AS (
   INSERT INTO sales (tenant, id, terms, opened_at) VALUES ($1, $2, $3, clock_ms()) ON CONFLICT DO NOTHING RETURNING id

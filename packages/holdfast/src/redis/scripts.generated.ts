@@ -8114,7 +8114,7 @@ return refund_each({ sliding = WINDOWS, log = LOG })
 
 export const stockRunning: Script = {
   name: 'stock_running',
-  sha1: '63f2eb030030548ba7cf2b360aa62e0c86c85e8a',
+  sha1: 'c56800c893f19b3a5a2a030de668fdd21db8f7c7',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -8396,7 +8396,7 @@ mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = ton
 buyer = words[7], lines = read_lines(words, 8),
 }
 elseif words[1] == 'purchase' then
-c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]) }
+c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), priced = words[4] and #words - 6 }
 else
 c.order = { lines = read_lines(words, 2) }
 end
@@ -8545,7 +8545,7 @@ end
 in_parts('HDEL', w.key, gone, #gone)
 end
 end
-local field = 'u:' .. ARGV[2]
+local field = ARGV[2]
 local w, why = read_wallet(KEYS[1], CORE_ALONE, incarnation(), tonumber(ARGV[1]))
 if not w then
 return { why }
@@ -8553,12 +8553,16 @@ end
 if not open_stock(w, KEYS[2], { field }) then
 return { 'stock' }
 end
-local _, running = read_buyer(w, ARGV[2])
-local hold = running ~= '' and read_hold(w, running)
+local code = string.match(field, '^c:(.*)$')
+if not code then
+local _, running = read_buyer(w, string.sub(field, 3))
+code = running
+end
+local hold = code ~= '' and read_hold(w, code)
 if not hold then
 return { 'trusted' }
 end
-return { 'trusted', running, digits(hold.expires), stock_get(w, 'c:' .. running) }
+return { 'trusted', code, digits(hold.expires), stock_get(w, 'c:' .. code) }
 `,
 }
 
@@ -9510,7 +9514,7 @@ end)
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: '251e5cdb5f4831e2a35735dabe8e31b44a4f5a5a',
+  sha1: 'd51716e40f1cfe4aadf8489b42118e15c84af5e1',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -9792,7 +9796,7 @@ mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = ton
 buyer = words[7], lines = read_lines(words, 8),
 }
 elseif words[1] == 'purchase' then
-c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]) }
+c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), priced = words[4] and #words - 6 }
 else
 c.order = { lines = read_lines(words, 2) }
 end
@@ -10407,6 +10411,10 @@ hold_id = running and running_id or c.hold, metadata = lines_text(checkout.lines
 })
 end
 local function purchase(w, c, hold, checkout)
+local order = read_order(c)
+if order.priced and order.priced ~= #checkout.lines then
+return reject('hold_exceeded')
+end
 if checkout.mode == 'reserve' then
 local left = hold.left
 hold.captured = hold.amount
@@ -10415,7 +10423,6 @@ return move(w, {
 kind = 'settle', amount = hold.amount, available = 0, reserved = 0 - left, hold = hold, metadata = lines_text(checkout.lines),
 })
 end
-local order = read_order(c)
 local taken = read_buyer(w, checkout.buyer)
 local room, available = order.per_buyer - taken, w.available
 local sold = {}
@@ -10722,7 +10729,7 @@ return table.concat(reply)
 
 export const walletDistrust: Script = {
   name: 'wallet_distrust',
-  sha1: '54700edc3e013755c24392744ea494844f501efe',
+  sha1: 'c8d54be36d23307304330d2eabcf36e73e856c55',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -10994,7 +11001,7 @@ mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = ton
 buyer = words[7], lines = read_lines(words, 8),
 }
 elseif words[1] == 'purchase' then
-c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]) }
+c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), priced = words[4] and #words - 6 }
 else
 c.order = { lines = read_lines(words, 2) }
 end
@@ -11156,7 +11163,7 @@ return 1
 
 export const walletInspect: Script = {
   name: 'wallet_inspect',
-  sha1: '22d8ff31d5cdd7d4907dff8234bb1ee5a49e0b9d',
+  sha1: 'e9ee729ba33183b4d41c0c123f285a848b5d963b',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -11438,7 +11445,7 @@ mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = ton
 buyer = words[7], lines = read_lines(words, 8),
 }
 elseif words[1] == 'purchase' then
-c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]) }
+c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), priced = words[4] and #words - 6 }
 else
 c.order = { lines = read_lines(words, 2) }
 end
@@ -11709,7 +11716,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: '0c8760de5bb0cd4df9439a13237e80f35f8c1377',
+  sha1: '93a14a17a34b1e561458d0e0103c4ea967cc98a0',
   keys: { min: 4, variable: false },
   resend: 'never',
   batchMax: null,
@@ -11991,7 +11998,7 @@ mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = ton
 buyer = words[7], lines = read_lines(words, 8),
 }
 elseif words[1] == 'purchase' then
-c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]) }
+c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), priced = words[4] and #words - 6 }
 else
 c.order = { lines = read_lines(words, 2) }
 end
@@ -12606,6 +12613,10 @@ hold_id = running and running_id or c.hold, metadata = lines_text(checkout.lines
 })
 end
 local function purchase(w, c, hold, checkout)
+local order = read_order(c)
+if order.priced and order.priced ~= #checkout.lines then
+return reject('hold_exceeded')
+end
 if checkout.mode == 'reserve' then
 local left = hold.left
 hold.captured = hold.amount
@@ -12614,7 +12625,6 @@ return move(w, {
 kind = 'settle', amount = hold.amount, available = 0, reserved = 0 - left, hold = hold, metadata = lines_text(checkout.lines),
 })
 end
-local order = read_order(c)
 local taken = read_buyer(w, checkout.buyer)
 local room, available = order.per_buyer - taken, w.available
 local sold = {}
@@ -12829,7 +12839,7 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: '5c8e1d5f225a027fe29ee187d88d2f2eccecb982',
+  sha1: '1da78f7fda14e87ef873c6ab15fd7f07bfc89f0f',
   keys: { min: 3, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -13111,7 +13121,7 @@ mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = ton
 buyer = words[7], lines = read_lines(words, 8),
 }
 elseif words[1] == 'purchase' then
-c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]) }
+c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), priced = words[4] and #words - 6 }
 else
 c.order = { lines = read_lines(words, 2) }
 end
@@ -13392,7 +13402,7 @@ return reply
 
 export const walletRecall: Script = {
   name: 'wallet_recall',
-  sha1: 'fbad2c3494e3a5ee6833d1bfdf168d11475ee609',
+  sha1: '356ccc12a2110e3d2f60ef6ba019a58cb036fa5c',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -13664,7 +13674,7 @@ mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = ton
 buyer = words[7], lines = read_lines(words, 8),
 }
 elseif words[1] == 'purchase' then
-c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]) }
+c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), priced = words[4] and #words - 6 }
 else
 c.order = { lines = read_lines(words, 2) }
 end
@@ -13924,7 +13934,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: 'b88c88da400aa6a48ee9fd558cd4181064fc233e',
+  sha1: 'a9c87fc4d81df63ace70dccee365efc5305909ca',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -14206,7 +14216,7 @@ mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = ton
 buyer = words[7], lines = read_lines(words, 8),
 }
 elseif words[1] == 'purchase' then
-c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]) }
+c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), priced = words[4] and #words - 6 }
 else
 c.order = { lines = read_lines(words, 2) }
 end
@@ -14821,6 +14831,10 @@ hold_id = running and running_id or c.hold, metadata = lines_text(checkout.lines
 })
 end
 local function purchase(w, c, hold, checkout)
+local order = read_order(c)
+if order.priced and order.priced ~= #checkout.lines then
+return reject('hold_exceeded')
+end
 if checkout.mode == 'reserve' then
 local left = hold.left
 hold.captured = hold.amount
@@ -14829,7 +14843,6 @@ return move(w, {
 kind = 'settle', amount = hold.amount, available = 0, reserved = 0 - left, hold = hold, metadata = lines_text(checkout.lines),
 })
 end
-local order = read_order(c)
 local taken = read_buyer(w, checkout.buyer)
 local room, available = order.per_buyer - taken, w.available
 local sold = {}

@@ -188,10 +188,15 @@ export class Sequencer {
     return readLook((await this.#runner.run(walletLook, keys, [epochMin, asker, leaseMs])) as Buffer[])
   }
 
-  /** The running checkout of a buyer; null: none is. `untrusted`: Redis can't say. */
-  async running(place: Place, epochMin: number, buyer: string): Promise<Running | null | 'untrusted'> {
+  /** An open checkout, by its code or the one that a buyer has running; null: there is none. `untrusted`: Redis can't say. */
+  async running(
+    place: Place,
+    epochMin: number,
+    of: { readonly buyer: string } | { readonly code: string },
+  ): Promise<Running | null | 'untrusted'> {
     const keys = [place.walletKey, place.stockKey]
-    const reply = ((await this.#runner.run(stockRunning, keys, [epochMin, buyer])) as Buffer[]).map(String)
+    const field = 'buyer' in of ? `u:${of.buyer}` : `c:${of.code}`
+    const reply = ((await this.#runner.run(stockRunning, keys, [epochMin, field])) as Buffer[]).map(String)
     const [why, hold, expiresAt, words] = reply
     if (why !== 'trusted') return 'untrusted'
     if (hold === undefined) return null

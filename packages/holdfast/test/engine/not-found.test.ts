@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { freshDatabase, freshRedis } from '../../../../test/servers.js'
 import { Engine, systemClock } from '../../src/engine/index.js'
-import { PostgresIntents, PostgresJournal } from '../../src/journal/index.js'
+import { PostgresIntents, PostgresJournal, PostgresPayments } from '../../src/journal/index.js'
 import { command, genesisHash } from '../../src/machine/index.js'
 import { Postgres } from '../../src/postgres/index.js'
 import { Keys, RedisConnection, RedisScriptRunner, RedisUnavailable } from '../../src/redis/index.js'
@@ -62,6 +62,7 @@ async function start<J extends PostgresJournal, S extends Sequencer>(
     sequencer,
     journal,
     intents: new PostgresIntents(postgres),
+    payments: new PostgresPayments(postgres),
     clock: systemClock,
     telemetry: {},
     asker: 'test',

@@ -1,7 +1,7 @@
 import { expect, it, vi } from 'vitest'
 import { freshDatabase, freshRedis } from '../../../../test/servers.js'
 import { Engine, type EngineOptions, systemClock } from '../../src/engine/index.js'
-import { type Filed, PostgresIntents, PostgresJournal } from '../../src/journal/index.js'
+import { type Filed, PostgresIntents, PostgresJournal, PostgresPayments } from '../../src/journal/index.js'
 import { command, genesisHash } from '../../src/machine/index.js'
 import { Postgres, PostgresError } from '../../src/postgres/index.js'
 import { Keys, RedisConnection, RedisScriptRunner, RedisUnavailable } from '../../src/redis/index.js'
@@ -112,6 +112,7 @@ async function start(options: Partial<EngineOptions> = {}) {
     sequencer,
     journal,
     intents: new PostgresIntents(postgres),
+    payments: new PostgresPayments(postgres),
     clock: systemClock,
     telemetry: {},
     asker: 'test',

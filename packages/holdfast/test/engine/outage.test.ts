@@ -2,7 +2,7 @@ import { Redis } from 'ioredis'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { freshDatabase, freshRedis } from '../../../../test/servers.js'
 import { Engine, type EngineOptions, systemClock } from '../../src/engine/index.js'
-import { PostgresIntents, PostgresJournal } from '../../src/journal/index.js'
+import { PostgresIntents, PostgresJournal, PostgresPayments } from '../../src/journal/index.js'
 import { command, genesisHash } from '../../src/machine/index.js'
 import { Postgres } from '../../src/postgres/index.js'
 import { Keys, RedisConnection, RedisScriptRunner } from '../../src/redis/index.js'
@@ -49,6 +49,7 @@ function startEngine(options: Partial<EngineOptions>): Engine {
     }),
     journal,
     intents: new PostgresIntents(postgres),
+    payments: new PostgresPayments(postgres),
     clock: systemClock,
     telemetry: {},
     asker: `engine-${closing.length}`,

@@ -35,8 +35,8 @@ describe.each(Object.keys(SUBJECTS))('transfers that are under way, in the table
     const begun = await subject.intents.begin([one, two])
     const [first, second] = begun.map(({ attempt }) => attempt) as [number, number]
     expect(begun).toEqual([
-      { attempt: first, sourceCurrency: 'EUR', targetCurrency: 'EUR' },
-      { attempt: second, sourceCurrency: 'EUR', targetCurrency: 'EUR' },
+      { attempt: first, fresh: true, sourceCurrency: 'EUR', targetCurrency: 'EUR' },
+      { attempt: second, fresh: true, sourceCurrency: 'EUR', targetCurrency: 'EUR' },
     ])
     const byAttempt = (a: OpenIntent, b: OpenIntent) => a.attempt - b.attempt
     const open = [
@@ -68,7 +68,16 @@ describe.each(Object.keys(SUBJECTS))('transfers that are under way, in the table
     const intent = await newIntent()
     const [a, b] = await subject.intents.begin([intent, intent])
     expect(a).toEqual(b)
+    expect(a).toMatchObject({ fresh: false })
     expect(await openOf(intent)).toEqual([{ ...intent, attempt: a?.attempt }])
+  })
+
+  test('are fresh for whoever begins them alone, and before all others', async () => {
+    const [one, two] = [await newIntent(), await newIntent()]
+    expect(await subject.intents.begin([one])).toMatchObject([{ fresh: true }])
+    expect(await subject.intents.begin([two, one])).toMatchObject([{ fresh: true }, { fresh: false }])
+    await subject.intents.end([{ ...one, attempt: 0 }])
+    expect(await subject.intents.begin([one])).toMatchObject([{ fresh: true }])
   })
 
   test('are others with another destination, amount or fee', async () => {
@@ -121,9 +130,9 @@ describe.each(Object.keys(SUBJECTS))('transfers that are under way, in the table
       { ...intent, target: dollars },
     ])
     expect(begun).toEqual([
-      { attempt: 0, sourceCurrency: null, targetCurrency: 'EUR' },
-      { attempt: 0, sourceCurrency: 'EUR', targetCurrency: null },
-      { attempt: 0, sourceCurrency: 'EUR', targetCurrency: 'USD' },
+      { attempt: 0, fresh: false, sourceCurrency: null, targetCurrency: 'EUR' },
+      { attempt: 0, fresh: false, sourceCurrency: 'EUR', targetCurrency: null },
+      { attempt: 0, fresh: false, sourceCurrency: 'EUR', targetCurrency: 'USD' },
     ])
     expect(await openOf(intent)).toEqual([])
   })

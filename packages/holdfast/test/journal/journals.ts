@@ -1,14 +1,16 @@
 /** The two journals that the contract is held to, and wallets to write into them. */
 import { SimDatabase } from '../../../../sim/database.js'
-import { SimIntents } from '../../../../sim/intents.js'
+import { SimIntents, SimPayments } from '../../../../sim/intents.js'
 import { SimJournal } from '../../../../sim/journal.js'
 import { freshDatabase } from '../../../../test/servers.js'
 import {
   type Filed,
   type Intents,
   type Journal,
+  type PaymentIntents,
   PostgresIntents,
   PostgresJournal,
+  PostgresPayments,
   type Raise,
   type Snapshot,
   type Verdict,
@@ -29,6 +31,7 @@ import type { Reconcilable } from '../../src/reconcile/index.js'
 export interface Subject {
   readonly journal: Journal & Reconcilable
   readonly intents: Intents
+  readonly payments: PaymentIntents
   /** Afterwards every wallet's epoch belongs to an earlier timeline of the server. */
   leaveTimeline(): Promise<void>
   close(): Promise<void>
@@ -40,6 +43,7 @@ export const SUBJECTS: Record<string, () => Promise<Subject>> = {
     return {
       journal: new PostgresJournal(postgres),
       intents: new PostgresIntents(postgres),
+      payments: new PostgresPayments(postgres),
       leaveTimeline: () => run(postgres, 'UPDATE wallets SET epoch = epoch - 1000000000'),
       close: () => postgres.close(),
     }
@@ -49,6 +53,7 @@ export const SUBJECTS: Record<string, () => Promise<Subject>> = {
     return {
       journal: new SimJournal(database),
       intents: new SimIntents(database),
+      payments: new SimPayments(database),
       leaveTimeline: async () => {
         database.timeline += 1
       },

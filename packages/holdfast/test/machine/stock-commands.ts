@@ -1,6 +1,6 @@
 /** Random commands for the stock of a sale: few items, few buyers and small limits, so that all of them are reached. */
 import fc from 'fast-check'
-import { type Command, checkoutWords, command, type Line, lineWords } from '../../src/machine/index.js'
+import { type Command, checkoutWords, command, type Line, lineWords, purchaseWords } from '../../src/machine/index.js'
 import { START, type Step } from './commands.js'
 
 const ITEMS = 6
@@ -60,6 +60,20 @@ const contended = fc
 const closing = (kind: 'purchase' | 'cancel', words: fc.Arbitrary<string | undefined>) =>
   fc.record({ key, code, words }).map(({ key, code, words }) => command({ kind, key, hold: code, also: words }))
 
+/** Out of a wallet: for one, two or three lines, as many as there are or not. */
+const paid = fc.record({ all: fc.boolean(), lines: fc.integer({ min: 1, max: 4 }) }).map(({ all, lines }) =>
+  purchaseWords({
+    all,
+    perBuyer: PER_BUYER,
+    payment: {
+      wallet: 'a'.repeat(32),
+      id: 'b'.repeat(32),
+      amount: 100,
+      prices: new Map(Array.from({ length: lines }, (_, n) => [n + 1, 25])),
+    },
+  }),
+)
+
 const pass = (kind: 'give' | 'take') =>
   fc
     .record({ key, line })
@@ -71,6 +85,7 @@ const any = fc.oneof(
     weight: 6,
     arbitrary: closing('purchase', fc.constantFrom(`all ${PER_BUYER}`, `left ${PER_BUYER}`)),
   },
+  { weight: 3, arbitrary: closing('purchase', paid) },
   { weight: 3, arbitrary: closing('cancel', fc.constant(undefined)) },
   { weight: 1, arbitrary: pass('give') },
   { weight: 1, arbitrary: pass('take') },

@@ -244,7 +244,9 @@ async function useStock(on: StrictRunner): Promise<void> {
   })
   expect(answers).toEqual([{ type: 'accepted', seq: 1 }])
   expect((await sequencer.look(place, 0, 'me', 0)).why).toBe('trusted')
-  expect(await sequencer.running(place, 0, 'buyer')).toMatchObject({ hold: 'code' })
+  for (const of of [{ buyer: 'buyer' }, { code: 'code' }]) {
+    expect(await sequencer.running(place, 0, of)).toMatchObject({ hold: 'code' })
+  }
   now += 5_000
   const tended = (acked: number) => sequencer.tend(place.agendaKey, [{ place, epoch: state.epoch, acked }])
   expect(await tended(1)).toMatchObject([{ entries: [{ kind: 'expire' }] }])

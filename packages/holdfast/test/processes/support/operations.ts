@@ -37,6 +37,14 @@ export interface AskedTransfer {
   readonly key: string
 }
 
+export interface AskedPurchase {
+  readonly sale: string
+  readonly code: string
+  readonly take: 'all' | 'left'
+  readonly wallet: string
+  readonly price: number
+}
+
 export type Told =
   | { readonly type: 'ready' | 'done' | 'closed' }
   | { readonly type: 'begin'; readonly operation: Operation }
@@ -60,6 +68,7 @@ export type Order =
   /** Tells a metered session of these totals, one after the other. */
   | { readonly type: 'ticks'; readonly wallet: string; readonly session: string; readonly totals: readonly number[] }
   | { readonly type: 'transfer'; readonly transfer: AskedTransfer }
+  | { readonly type: 'purchase'; readonly purchase: AskedPurchase }
   | { readonly type: 'close' }
 
 export function operation(given: Pick<Operation, 'wallet' | 'kind' | 'key'> & Partial<Operation>): Operation {

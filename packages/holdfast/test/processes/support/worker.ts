@@ -157,6 +157,10 @@ process.on('message', (order: Order) => {
       await tell({ type: 'done' })
     } else if (order.type === 'one') {
       await attempt(order.operation, order.durability ? { durability: order.durability } : {})
+    } else if (order.type === 'purchase') {
+      const { sale, code, take, wallet, price } = order.purchase
+      await hf.sale(sale).purchase(code, { take, pay: { wallet, price } })
+      await tell({ type: 'done' })
     } else if (order.type === 'transfer') {
       const { from, to, amount, fee, key } = order.transfer
       await hf.transfer(from, to, amount, { fee, key })

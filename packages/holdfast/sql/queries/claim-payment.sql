@@ -1,0 +1,2 @@
+-- For one of those who saw it; the others see another number.
+UPDATE payments SET attempt = DEFAULT WHERE attempt = $1 RETURNING attempt
