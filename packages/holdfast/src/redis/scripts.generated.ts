@@ -8114,7 +8114,7 @@ return refund_each({ sliding = WINDOWS, log = LOG })
 
 export const stockRunning: Script = {
   name: 'stock_running',
-  sha1: 'b559fb93255885e7405bdc15637f8c341882a892',
+  sha1: '08df9a801dd5c39241807fb88941049770433915',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -8316,6 +8316,21 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local function load_buyers(key, loaded, values, fields)
+local buyers = {}
+for i = 1, #fields - 1 do
+if values[i] and string.sub(fields[i], 1, 2) == 'c:' then
+buyers[#buyers + 1] = 'u:' .. string.match(values[i], '^%a+ (%S+)')
+end
+end
+if #buyers == 0 then
+return
+end
+local found = redis.call('HMGET', key, unpack(buyers))
+for i = 1, #buyers do
+loaded[buyers[i]] = found[i]
+end
+end
 local function open_stock(w, key, fields)
 fields[#fields + 1] = 'epoch'
 local values = redis.pcall('HMGET', key, unpack(fields))
@@ -8327,6 +8342,7 @@ for i = 1, #fields - 1 do
 loaded[fields[i]] = values[i]
 end
 w.stock = { key = key, loaded = loaded, changed = {} }
+load_buyers(key, loaded, values, fields)
 return true
 end
 local function stock_get(w, field)
@@ -8457,7 +8473,7 @@ local function apply_stock(w, kind, c, hold, sold)
 local word = string.match(c.params, '^%a+')
 if word == 'checkout' then
 local order = read_order(c)
-local checkout = read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
+local checkout = kind == 'extend' and read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
 for i = 1, #order.lines do
 checkout.lines[#checkout.lines + 1] = order.lines[i]
 end
@@ -8480,8 +8496,10 @@ return
 end
 local before = checkout.mode == 'reserve' and checkout.lines or {}
 local after = kind == 'settle' and (sold or checkout.lines) or {}
+if before ~= after then
 add_taken(w, before, -1)
 add_taken(w, after, 1)
+end
 local taken = read_buyer(w, checkout.buyer)
 write_buyer(w, checkout.buyer, taken - total(before) + total(after), '')
 stock_put(w, 'c:' .. hold, false)
@@ -9484,7 +9502,7 @@ end)
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: '15adcfcad337944466788326cecb2d4335d7be50',
+  sha1: '3160a24afdd2ceb861948c9bf2439ebc5471292b',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -9686,6 +9704,21 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local function load_buyers(key, loaded, values, fields)
+local buyers = {}
+for i = 1, #fields - 1 do
+if values[i] and string.sub(fields[i], 1, 2) == 'c:' then
+buyers[#buyers + 1] = 'u:' .. string.match(values[i], '^%a+ (%S+)')
+end
+end
+if #buyers == 0 then
+return
+end
+local found = redis.call('HMGET', key, unpack(buyers))
+for i = 1, #buyers do
+loaded[buyers[i]] = found[i]
+end
+end
 local function open_stock(w, key, fields)
 fields[#fields + 1] = 'epoch'
 local values = redis.pcall('HMGET', key, unpack(fields))
@@ -9697,6 +9730,7 @@ for i = 1, #fields - 1 do
 loaded[fields[i]] = values[i]
 end
 w.stock = { key = key, loaded = loaded, changed = {} }
+load_buyers(key, loaded, values, fields)
 return true
 end
 local function stock_get(w, field)
@@ -9827,7 +9861,7 @@ local function apply_stock(w, kind, c, hold, sold)
 local word = string.match(c.params, '^%a+')
 if word == 'checkout' then
 local order = read_order(c)
-local checkout = read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
+local checkout = kind == 'extend' and read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
 for i = 1, #order.lines do
 checkout.lines[#checkout.lines + 1] = order.lines[i]
 end
@@ -9850,8 +9884,10 @@ return
 end
 local before = checkout.mode == 'reserve' and checkout.lines or {}
 local after = kind == 'settle' and (sold or checkout.lines) or {}
+if before ~= after then
 add_taken(w, before, -1)
 add_taken(w, after, 1)
+end
 local taken = read_buyer(w, checkout.buyer)
 write_buyer(w, checkout.buyer, taken - total(before) + total(after), '')
 stock_put(w, 'c:' .. hold, false)
@@ -10666,7 +10702,7 @@ return table.concat(reply)
 
 export const walletDistrust: Script = {
   name: 'wallet_distrust',
-  sha1: 'a34b1190cbc611fd76b1efffa304d8730579ba7a',
+  sha1: '4ab2da99b76537661832b57014f912609ca28e82',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -10858,6 +10894,21 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local function load_buyers(key, loaded, values, fields)
+local buyers = {}
+for i = 1, #fields - 1 do
+if values[i] and string.sub(fields[i], 1, 2) == 'c:' then
+buyers[#buyers + 1] = 'u:' .. string.match(values[i], '^%a+ (%S+)')
+end
+end
+if #buyers == 0 then
+return
+end
+local found = redis.call('HMGET', key, unpack(buyers))
+for i = 1, #buyers do
+loaded[buyers[i]] = found[i]
+end
+end
 local function open_stock(w, key, fields)
 fields[#fields + 1] = 'epoch'
 local values = redis.pcall('HMGET', key, unpack(fields))
@@ -10869,6 +10920,7 @@ for i = 1, #fields - 1 do
 loaded[fields[i]] = values[i]
 end
 w.stock = { key = key, loaded = loaded, changed = {} }
+load_buyers(key, loaded, values, fields)
 return true
 end
 local function stock_get(w, field)
@@ -10999,7 +11051,7 @@ local function apply_stock(w, kind, c, hold, sold)
 local word = string.match(c.params, '^%a+')
 if word == 'checkout' then
 local order = read_order(c)
-local checkout = read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
+local checkout = kind == 'extend' and read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
 for i = 1, #order.lines do
 checkout.lines[#checkout.lines + 1] = order.lines[i]
 end
@@ -11022,8 +11074,10 @@ return
 end
 local before = checkout.mode == 'reserve' and checkout.lines or {}
 local after = kind == 'settle' and (sold or checkout.lines) or {}
+if before ~= after then
 add_taken(w, before, -1)
 add_taken(w, after, 1)
+end
 local taken = read_buyer(w, checkout.buyer)
 write_buyer(w, checkout.buyer, taken - total(before) + total(after), '')
 stock_put(w, 'c:' .. hold, false)
@@ -11074,7 +11128,7 @@ return 1
 
 export const walletInspect: Script = {
   name: 'wallet_inspect',
-  sha1: 'eb44bea1a569e7b4bafb4bcb9dea933866366d7b',
+  sha1: 'eda594ec1d544a7dbc5d3e1a5e4df0a5f4747501',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -11276,6 +11330,21 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local function load_buyers(key, loaded, values, fields)
+local buyers = {}
+for i = 1, #fields - 1 do
+if values[i] and string.sub(fields[i], 1, 2) == 'c:' then
+buyers[#buyers + 1] = 'u:' .. string.match(values[i], '^%a+ (%S+)')
+end
+end
+if #buyers == 0 then
+return
+end
+local found = redis.call('HMGET', key, unpack(buyers))
+for i = 1, #buyers do
+loaded[buyers[i]] = found[i]
+end
+end
 local function open_stock(w, key, fields)
 fields[#fields + 1] = 'epoch'
 local values = redis.pcall('HMGET', key, unpack(fields))
@@ -11287,6 +11356,7 @@ for i = 1, #fields - 1 do
 loaded[fields[i]] = values[i]
 end
 w.stock = { key = key, loaded = loaded, changed = {} }
+load_buyers(key, loaded, values, fields)
 return true
 end
 local function stock_get(w, field)
@@ -11417,7 +11487,7 @@ local function apply_stock(w, kind, c, hold, sold)
 local word = string.match(c.params, '^%a+')
 if word == 'checkout' then
 local order = read_order(c)
-local checkout = read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
+local checkout = kind == 'extend' and read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
 for i = 1, #order.lines do
 checkout.lines[#checkout.lines + 1] = order.lines[i]
 end
@@ -11440,8 +11510,10 @@ return
 end
 local before = checkout.mode == 'reserve' and checkout.lines or {}
 local after = kind == 'settle' and (sold or checkout.lines) or {}
+if before ~= after then
 add_taken(w, before, -1)
 add_taken(w, after, 1)
+end
 local taken = read_buyer(w, checkout.buyer)
 write_buyer(w, checkout.buyer, taken - total(before) + total(after), '')
 stock_put(w, 'c:' .. hold, false)
@@ -11601,7 +11673,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: '838e46fc266caacbb038545d0a5573db85debca8',
+  sha1: '942fecb95072c726881e92fc834f52ddec1fd9c2',
   keys: { min: 4, variable: false },
   resend: 'never',
   batchMax: null,
@@ -11803,6 +11875,21 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local function load_buyers(key, loaded, values, fields)
+local buyers = {}
+for i = 1, #fields - 1 do
+if values[i] and string.sub(fields[i], 1, 2) == 'c:' then
+buyers[#buyers + 1] = 'u:' .. string.match(values[i], '^%a+ (%S+)')
+end
+end
+if #buyers == 0 then
+return
+end
+local found = redis.call('HMGET', key, unpack(buyers))
+for i = 1, #buyers do
+loaded[buyers[i]] = found[i]
+end
+end
 local function open_stock(w, key, fields)
 fields[#fields + 1] = 'epoch'
 local values = redis.pcall('HMGET', key, unpack(fields))
@@ -11814,6 +11901,7 @@ for i = 1, #fields - 1 do
 loaded[fields[i]] = values[i]
 end
 w.stock = { key = key, loaded = loaded, changed = {} }
+load_buyers(key, loaded, values, fields)
 return true
 end
 local function stock_get(w, field)
@@ -11944,7 +12032,7 @@ local function apply_stock(w, kind, c, hold, sold)
 local word = string.match(c.params, '^%a+')
 if word == 'checkout' then
 local order = read_order(c)
-local checkout = read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
+local checkout = kind == 'extend' and read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
 for i = 1, #order.lines do
 checkout.lines[#checkout.lines + 1] = order.lines[i]
 end
@@ -11967,8 +12055,10 @@ return
 end
 local before = checkout.mode == 'reserve' and checkout.lines or {}
 local after = kind == 'settle' and (sold or checkout.lines) or {}
+if before ~= after then
 add_taken(w, before, -1)
 add_taken(w, after, 1)
+end
 local taken = read_buyer(w, checkout.buyer)
 write_buyer(w, checkout.buyer, taken - total(before) + total(after), '')
 stock_put(w, 'c:' .. hold, false)
@@ -12692,7 +12782,7 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: '4e180b373201828d6c7a9b1d60bef17431aae613',
+  sha1: '6cd566f20a53f5237fa0c3722c9a3bce4e5f53c3',
   keys: { min: 3, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -12894,6 +12984,21 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local function load_buyers(key, loaded, values, fields)
+local buyers = {}
+for i = 1, #fields - 1 do
+if values[i] and string.sub(fields[i], 1, 2) == 'c:' then
+buyers[#buyers + 1] = 'u:' .. string.match(values[i], '^%a+ (%S+)')
+end
+end
+if #buyers == 0 then
+return
+end
+local found = redis.call('HMGET', key, unpack(buyers))
+for i = 1, #buyers do
+loaded[buyers[i]] = found[i]
+end
+end
 local function open_stock(w, key, fields)
 fields[#fields + 1] = 'epoch'
 local values = redis.pcall('HMGET', key, unpack(fields))
@@ -12905,6 +13010,7 @@ for i = 1, #fields - 1 do
 loaded[fields[i]] = values[i]
 end
 w.stock = { key = key, loaded = loaded, changed = {} }
+load_buyers(key, loaded, values, fields)
 return true
 end
 local function stock_get(w, field)
@@ -13035,7 +13141,7 @@ local function apply_stock(w, kind, c, hold, sold)
 local word = string.match(c.params, '^%a+')
 if word == 'checkout' then
 local order = read_order(c)
-local checkout = read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
+local checkout = kind == 'extend' and read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
 for i = 1, #order.lines do
 checkout.lines[#checkout.lines + 1] = order.lines[i]
 end
@@ -13058,8 +13164,10 @@ return
 end
 local before = checkout.mode == 'reserve' and checkout.lines or {}
 local after = kind == 'settle' and (sold or checkout.lines) or {}
+if before ~= after then
 add_taken(w, before, -1)
 add_taken(w, after, 1)
+end
 local taken = read_buyer(w, checkout.buyer)
 write_buyer(w, checkout.buyer, taken - total(before) + total(after), '')
 stock_put(w, 'c:' .. hold, false)
@@ -13229,7 +13337,7 @@ return reply
 
 export const walletRecall: Script = {
   name: 'wallet_recall',
-  sha1: '5b30179bfd2fd7a9f754f6585091e3ef189c92f8',
+  sha1: '1af64b16e74fcc228fcccdaac87a4533b70134bf',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -13421,6 +13529,21 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local function load_buyers(key, loaded, values, fields)
+local buyers = {}
+for i = 1, #fields - 1 do
+if values[i] and string.sub(fields[i], 1, 2) == 'c:' then
+buyers[#buyers + 1] = 'u:' .. string.match(values[i], '^%a+ (%S+)')
+end
+end
+if #buyers == 0 then
+return
+end
+local found = redis.call('HMGET', key, unpack(buyers))
+for i = 1, #buyers do
+loaded[buyers[i]] = found[i]
+end
+end
 local function open_stock(w, key, fields)
 fields[#fields + 1] = 'epoch'
 local values = redis.pcall('HMGET', key, unpack(fields))
@@ -13432,6 +13555,7 @@ for i = 1, #fields - 1 do
 loaded[fields[i]] = values[i]
 end
 w.stock = { key = key, loaded = loaded, changed = {} }
+load_buyers(key, loaded, values, fields)
 return true
 end
 local function stock_get(w, field)
@@ -13562,7 +13686,7 @@ local function apply_stock(w, kind, c, hold, sold)
 local word = string.match(c.params, '^%a+')
 if word == 'checkout' then
 local order = read_order(c)
-local checkout = read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
+local checkout = kind == 'extend' and read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
 for i = 1, #order.lines do
 checkout.lines[#checkout.lines + 1] = order.lines[i]
 end
@@ -13585,8 +13709,10 @@ return
 end
 local before = checkout.mode == 'reserve' and checkout.lines or {}
 local after = kind == 'settle' and (sold or checkout.lines) or {}
+if before ~= after then
 add_taken(w, before, -1)
 add_taken(w, after, 1)
+end
 local taken = read_buyer(w, checkout.buyer)
 write_buyer(w, checkout.buyer, taken - total(before) + total(after), '')
 stock_put(w, 'c:' .. hold, false)
@@ -13735,7 +13861,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: '4b8bcbe06a7aabf87acb819eeeba655b658cde97',
+  sha1: '2b0c5ca651ff5c417b0126de8aaac19448273f47',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -13937,6 +14063,21 @@ for i = 1, count, VALUES_MAX do
 redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
 end
 end
+local function load_buyers(key, loaded, values, fields)
+local buyers = {}
+for i = 1, #fields - 1 do
+if values[i] and string.sub(fields[i], 1, 2) == 'c:' then
+buyers[#buyers + 1] = 'u:' .. string.match(values[i], '^%a+ (%S+)')
+end
+end
+if #buyers == 0 then
+return
+end
+local found = redis.call('HMGET', key, unpack(buyers))
+for i = 1, #buyers do
+loaded[buyers[i]] = found[i]
+end
+end
 local function open_stock(w, key, fields)
 fields[#fields + 1] = 'epoch'
 local values = redis.pcall('HMGET', key, unpack(fields))
@@ -13948,6 +14089,7 @@ for i = 1, #fields - 1 do
 loaded[fields[i]] = values[i]
 end
 w.stock = { key = key, loaded = loaded, changed = {} }
+load_buyers(key, loaded, values, fields)
 return true
 end
 local function stock_get(w, field)
@@ -14078,7 +14220,7 @@ local function apply_stock(w, kind, c, hold, sold)
 local word = string.match(c.params, '^%a+')
 if word == 'checkout' then
 local order = read_order(c)
-local checkout = read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
+local checkout = kind == 'extend' and read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
 for i = 1, #order.lines do
 checkout.lines[#checkout.lines + 1] = order.lines[i]
 end
@@ -14101,8 +14243,10 @@ return
 end
 local before = checkout.mode == 'reserve' and checkout.lines or {}
 local after = kind == 'settle' and (sold or checkout.lines) or {}
+if before ~= after then
 add_taken(w, before, -1)
 add_taken(w, after, 1)
+end
 local taken = read_buyer(w, checkout.buyer)
 write_buyer(w, checkout.buyer, taken - total(before) + total(after), '')
 stock_put(w, 'c:' .. hold, false)
