@@ -15,6 +15,23 @@
 local AFTER_END_MS = 3600000
 local STAY_MIN_MS = 60000
 
+-- Who has a checkout stands in it, so that can be asked for only now: all of a batch at once, a call to each would cost 2 µs.
+local function load_buyers(key, loaded, values, fields)
+  local buyers = {}
+  for i = 1, #fields - 1 do
+    if values[i] and string.sub(fields[i], 1, 2) == 'c:' then
+      buyers[#buyers + 1] = 'u:' .. string.match(values[i], '^%a+ (%S+)')
+    end
+  end
+  if #buyers == 0 then
+    return
+  end
+  local found = redis.call('HMGET', key, unpack(buyers))
+  for i = 1, #buyers do
+    loaded[buyers[i]] = found[i]
+  end
+end
+
 -- Gets the stock ready for work, with the fields that the batch will ask for. False: it is not of the wallet's life.
 local function open_stock(w, key, fields)
   fields[#fields + 1] = 'until'
@@ -28,6 +45,7 @@ local function open_stock(w, key, fields)
     loaded[fields[i]] = values[i]
   end
   w.stock = { key = key, loaded = loaded, changed = {} }
+  load_buyers(key, loaded, values, fields)
   return true
 end
 
@@ -197,7 +215,8 @@ local function apply_stock(w, kind, c, hold, sold)
   local word = string.match(c.params, '^%a+')
   if word == 'checkout' then
     local order = read_order(c)
-    local checkout = read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
+    -- A new one is not looked for: that would be a call to Redis.
+    local checkout = kind == 'extend' and read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
     for i = 1, #order.lines do
       checkout.lines[#checkout.lines + 1] = order.lines[i]
     end
@@ -224,8 +243,11 @@ local function apply_stock(w, kind, c, hold, sold)
   end
   local before = checkout.mode == 'reserve' and checkout.lines or {}
   local after = kind == 'settle' and (sold or checkout.lines) or {}
-  add_taken(w, before, -1)
-  add_taken(w, after, 1)
+  -- What was set aside and is bought is taken as it was: no item is read, and none is written.
+  if before ~= after then
+    add_taken(w, before, -1)
+    add_taken(w, after, 1)
+  end
   local taken = read_buyer(w, checkout.buyer)
   write_buyer(w, checkout.buyer, taken - total(before) + total(after), '')
   stock_put(w, 'c:' .. hold, false)

@@ -1,3 +1,4 @@
+import { Gathering } from '../engine/index.js'
 import { HoldfastError } from '../errors/index.js'
 import type { PostgresSales, SaleItem, SaleTerms } from '../journal/index.js'
 
@@ -11,17 +12,36 @@ export class SaleMemory {
   readonly #id: string
   readonly #byId = new Map<string, SaleItem>()
   readonly #byNumber = new Map<number, SaleItem>()
+  // Hundreds ask for items at the same time, and each for others: asked one by one, that cost more than all the rest of a purchase.
+  readonly #idsAsked: Gathering<string, SaleItem | undefined>
+  readonly #numbersAsked: Gathering<number, SaleItem | undefined>
   #terms: SaleTerms | undefined
+  #termsAsked: Promise<SaleTerms | null> | undefined
 
   constructor(sales: PostgresSales, tenant: string, id: string) {
     this.#sales = sales
     this.#tenant = tenant
     this.#id = id
+    this.#idsAsked = new Gathering(async (ids) => {
+      const found = new Map((await sales.items(tenant, this.#id, { ids })).map((item) => [item.id, item]))
+      return ids.map((id) => this.#remember(found.get(id)))
+    })
+    this.#numbersAsked = new Gathering(async (items) => {
+      const found = new Map((await sales.items(tenant, this.#id, { items })).map((item) => [item.item, item]))
+      return items.map((item) => this.#remember(found.get(item)))
+    })
   }
 
-  /** Null: there is no such sale, or not all of its stock is there yet. */
+  /** Null: there is no such sale, or not all of its stock is there yet. A crowd that comes at once asks once. */
   async terms(): Promise<SaleTerms | null> {
     if (this.#terms) return this.#terms
+    this.#termsAsked ??= this.#readTerms().finally(() => {
+      this.#termsAsked = undefined
+    })
+    return this.#termsAsked
+  }
+
+  async #readTerms(): Promise<SaleTerms | null> {
     const row = await this.#sales.read(this.#tenant, this.#id)
     if (!row?.ready) return null
     this.#terms = row.terms
@@ -29,30 +49,30 @@ export class SaleMemory {
   }
 
   async byId(ids: readonly string[]): Promise<SaleItem[]> {
-    const unknown = ids.filter((id) => !this.#byId.has(id))
-    if (unknown.length > 0) this.#remember(await this.#sales.items(this.#tenant, this.#id, { ids: unknown }))
-    return ids.map((id, at) => {
-      const item = this.#byId.get(id)
+    const items = await Promise.all(ids.map((id) => this.#byId.get(id) ?? this.#idsAsked.add(id)))
+    return items.map((item, at) => {
       if (!item)
         throw new HoldfastError('invalid_argument', `items[${at}].id: expected an item of the sale, got another`)
       return item
     })
   }
 
-  async byNumber(items: readonly number[]): Promise<SaleItem[]> {
-    const unknown = items.filter((item) => !this.#byNumber.has(item))
-    if (unknown.length > 0) this.#remember(await this.#sales.items(this.#tenant, this.#id, { items: unknown }))
-    return items.map((item) => this.#byNumber.get(item) as SaleItem)
+  async byNumber(numbers: readonly number[]): Promise<SaleItem[]> {
+    const items = await Promise.all(numbers.map((item) => this.#byNumber.get(item) ?? this.#numbersAsked.add(item)))
+    return items.map((item, at) => {
+      if (!item) throw new Error(`The journal names item ${numbers[at]}, and the sale has none`)
+      return item
+    })
   }
 
-  #remember(items: readonly SaleItem[]): void {
-    if (this.#byId.size + items.length > ITEMS_MAX) {
+  #remember(item: SaleItem | undefined): SaleItem | undefined {
+    if (!item) return undefined
+    if (this.#byId.size >= ITEMS_MAX) {
       this.#byId.clear()
       this.#byNumber.clear()
     }
-    for (const item of items) {
-      this.#byId.set(item.id, item)
-      this.#byNumber.set(item.item, item)
-    }
+    this.#byId.set(item.id, item)
+    this.#byNumber.set(item.item, item)
+    return item
   }
 }

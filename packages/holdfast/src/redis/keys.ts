@@ -98,21 +98,30 @@ export class Keys {
 
   /** Where a wallet is, by its id. */
   of(walletId: string): Place {
-    const known = this.#younger.get(walletId)
-    if (known !== undefined) return known
-    const place = this.#older.get(walletId) ?? this.place(markRef(this.#hmac(walletId), false))
-    if (this.#younger.size >= PLACES_MAX / 2) {
-      this.#older = this.#younger
-      this.#younger = new Map()
-    }
-    this.#younger.set(walletId, place)
-    return place
+    return this.#known(walletId) ?? this.#keep(walletId, this.place(markRef(this.#hmac(walletId), false)))
   }
 
   /** Where a bucket of a sale is, by the sale's id. */
   ofSale(saleId: string, bucket: number): Place {
     // No id of a wallet has a control character.
-    return this.place(markRef(this.#hmac(`\0sale\0${saleId}\0${bucket}`), true))
+    const name = `\0sale\0${saleId}\0${bucket}`
+    return this.#known(name) ?? this.#keep(name, this.place(markRef(this.#hmac(name), true)))
+  }
+
+  #known(name: string): Place | undefined {
+    const known = this.#younger.get(name)
+    if (known !== undefined) return known
+    const place = this.#older.get(name)
+    return place && this.#keep(name, place)
+  }
+
+  #keep(name: string, place: Place): Place {
+    if (this.#younger.size >= PLACES_MAX / 2) {
+      this.#older = this.#younger
+      this.#younger = new Map()
+    }
+    this.#younger.set(name, place)
+    return place
   }
 
   /** What stands for who buys in a sale. */

@@ -8114,7 +8114,7 @@ return refund_each({ sliding = WINDOWS, log = LOG })
 
 export const stockRunning: Script = {
   name: 'stock_running',
-  sha1: 'c56800c893f19b3a5a2a030de668fdd21db8f7c7',
+  sha1: '455ee69db14c045cd17c8c6a0b6d7e0e6fc70977',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -8319,6 +8319,21 @@ end
 end
 local AFTER_END_MS = 3600000
 local STAY_MIN_MS = 60000
+local function load_buyers(key, loaded, values, fields)
+local buyers = {}
+for i = 1, #fields - 1 do
+if values[i] and string.sub(fields[i], 1, 2) == 'c:' then
+buyers[#buyers + 1] = 'u:' .. string.match(values[i], '^%a+ (%S+)')
+end
+end
+if #buyers == 0 then
+return
+end
+local found = redis.call('HMGET', key, unpack(buyers))
+for i = 1, #buyers do
+loaded[buyers[i]] = found[i]
+end
+end
 local function open_stock(w, key, fields)
 fields[#fields + 1] = 'until'
 fields[#fields + 1] = 'epoch'
@@ -8331,6 +8346,7 @@ for i = 1, #fields - 1 do
 loaded[fields[i]] = values[i]
 end
 w.stock = { key = key, loaded = loaded, changed = {} }
+load_buyers(key, loaded, values, fields)
 return true
 end
 local function stock_get(w, field)
@@ -8474,7 +8490,7 @@ local function apply_stock(w, kind, c, hold, sold)
 local word = string.match(c.params, '^%a+')
 if word == 'checkout' then
 local order = read_order(c)
-local checkout = read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
+local checkout = kind == 'extend' and read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
 for i = 1, #order.lines do
 checkout.lines[#checkout.lines + 1] = order.lines[i]
 end
@@ -8501,8 +8517,10 @@ return
 end
 local before = checkout.mode == 'reserve' and checkout.lines or {}
 local after = kind == 'settle' and (sold or checkout.lines) or {}
+if before ~= after then
 add_taken(w, before, -1)
 add_taken(w, after, 1)
+end
 local taken = read_buyer(w, checkout.buyer)
 write_buyer(w, checkout.buyer, taken - total(before) + total(after), '')
 stock_put(w, 'c:' .. hold, false)
@@ -9514,7 +9532,7 @@ end)
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: 'd51716e40f1cfe4aadf8489b42118e15c84af5e1',
+  sha1: '24387888ace90a7e86e330804fa5574ee227b87a',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -9719,6 +9737,21 @@ end
 end
 local AFTER_END_MS = 3600000
 local STAY_MIN_MS = 60000
+local function load_buyers(key, loaded, values, fields)
+local buyers = {}
+for i = 1, #fields - 1 do
+if values[i] and string.sub(fields[i], 1, 2) == 'c:' then
+buyers[#buyers + 1] = 'u:' .. string.match(values[i], '^%a+ (%S+)')
+end
+end
+if #buyers == 0 then
+return
+end
+local found = redis.call('HMGET', key, unpack(buyers))
+for i = 1, #buyers do
+loaded[buyers[i]] = found[i]
+end
+end
 local function open_stock(w, key, fields)
 fields[#fields + 1] = 'until'
 fields[#fields + 1] = 'epoch'
@@ -9731,6 +9764,7 @@ for i = 1, #fields - 1 do
 loaded[fields[i]] = values[i]
 end
 w.stock = { key = key, loaded = loaded, changed = {} }
+load_buyers(key, loaded, values, fields)
 return true
 end
 local function stock_get(w, field)
@@ -9874,7 +9908,7 @@ local function apply_stock(w, kind, c, hold, sold)
 local word = string.match(c.params, '^%a+')
 if word == 'checkout' then
 local order = read_order(c)
-local checkout = read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
+local checkout = kind == 'extend' and read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
 for i = 1, #order.lines do
 checkout.lines[#checkout.lines + 1] = order.lines[i]
 end
@@ -9901,8 +9935,10 @@ return
 end
 local before = checkout.mode == 'reserve' and checkout.lines or {}
 local after = kind == 'settle' and (sold or checkout.lines) or {}
+if before ~= after then
 add_taken(w, before, -1)
 add_taken(w, after, 1)
+end
 local taken = read_buyer(w, checkout.buyer)
 write_buyer(w, checkout.buyer, taken - total(before) + total(after), '')
 stock_put(w, 'c:' .. hold, false)
@@ -10729,7 +10765,7 @@ return table.concat(reply)
 
 export const walletDistrust: Script = {
   name: 'wallet_distrust',
-  sha1: 'c8d54be36d23307304330d2eabcf36e73e856c55',
+  sha1: '414a05c3a2ae30a00f9df59c6a5d4b315c7c2eb9',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -10924,6 +10960,21 @@ end
 end
 local AFTER_END_MS = 3600000
 local STAY_MIN_MS = 60000
+local function load_buyers(key, loaded, values, fields)
+local buyers = {}
+for i = 1, #fields - 1 do
+if values[i] and string.sub(fields[i], 1, 2) == 'c:' then
+buyers[#buyers + 1] = 'u:' .. string.match(values[i], '^%a+ (%S+)')
+end
+end
+if #buyers == 0 then
+return
+end
+local found = redis.call('HMGET', key, unpack(buyers))
+for i = 1, #buyers do
+loaded[buyers[i]] = found[i]
+end
+end
 local function open_stock(w, key, fields)
 fields[#fields + 1] = 'until'
 fields[#fields + 1] = 'epoch'
@@ -10936,6 +10987,7 @@ for i = 1, #fields - 1 do
 loaded[fields[i]] = values[i]
 end
 w.stock = { key = key, loaded = loaded, changed = {} }
+load_buyers(key, loaded, values, fields)
 return true
 end
 local function stock_get(w, field)
@@ -11079,7 +11131,7 @@ local function apply_stock(w, kind, c, hold, sold)
 local word = string.match(c.params, '^%a+')
 if word == 'checkout' then
 local order = read_order(c)
-local checkout = read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
+local checkout = kind == 'extend' and read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
 for i = 1, #order.lines do
 checkout.lines[#checkout.lines + 1] = order.lines[i]
 end
@@ -11106,8 +11158,10 @@ return
 end
 local before = checkout.mode == 'reserve' and checkout.lines or {}
 local after = kind == 'settle' and (sold or checkout.lines) or {}
+if before ~= after then
 add_taken(w, before, -1)
 add_taken(w, after, 1)
+end
 local taken = read_buyer(w, checkout.buyer)
 write_buyer(w, checkout.buyer, taken - total(before) + total(after), '')
 stock_put(w, 'c:' .. hold, false)
@@ -11163,7 +11217,7 @@ return 1
 
 export const walletInspect: Script = {
   name: 'wallet_inspect',
-  sha1: 'e9ee729ba33183b4d41c0c123f285a848b5d963b',
+  sha1: '8801e9a49f233ac42af49b24017975cd38a0585b',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -11368,6 +11422,21 @@ end
 end
 local AFTER_END_MS = 3600000
 local STAY_MIN_MS = 60000
+local function load_buyers(key, loaded, values, fields)
+local buyers = {}
+for i = 1, #fields - 1 do
+if values[i] and string.sub(fields[i], 1, 2) == 'c:' then
+buyers[#buyers + 1] = 'u:' .. string.match(values[i], '^%a+ (%S+)')
+end
+end
+if #buyers == 0 then
+return
+end
+local found = redis.call('HMGET', key, unpack(buyers))
+for i = 1, #buyers do
+loaded[buyers[i]] = found[i]
+end
+end
 local function open_stock(w, key, fields)
 fields[#fields + 1] = 'until'
 fields[#fields + 1] = 'epoch'
@@ -11380,6 +11449,7 @@ for i = 1, #fields - 1 do
 loaded[fields[i]] = values[i]
 end
 w.stock = { key = key, loaded = loaded, changed = {} }
+load_buyers(key, loaded, values, fields)
 return true
 end
 local function stock_get(w, field)
@@ -11523,7 +11593,7 @@ local function apply_stock(w, kind, c, hold, sold)
 local word = string.match(c.params, '^%a+')
 if word == 'checkout' then
 local order = read_order(c)
-local checkout = read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
+local checkout = kind == 'extend' and read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
 for i = 1, #order.lines do
 checkout.lines[#checkout.lines + 1] = order.lines[i]
 end
@@ -11550,8 +11620,10 @@ return
 end
 local before = checkout.mode == 'reserve' and checkout.lines or {}
 local after = kind == 'settle' and (sold or checkout.lines) or {}
+if before ~= after then
 add_taken(w, before, -1)
 add_taken(w, after, 1)
+end
 local taken = read_buyer(w, checkout.buyer)
 write_buyer(w, checkout.buyer, taken - total(before) + total(after), '')
 stock_put(w, 'c:' .. hold, false)
@@ -11716,7 +11788,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: '93a14a17a34b1e561458d0e0103c4ea967cc98a0',
+  sha1: '22a9619c13bad358c394c8fbfd1cbccacc6a0a25',
   keys: { min: 4, variable: false },
   resend: 'never',
   batchMax: null,
@@ -11921,6 +11993,21 @@ end
 end
 local AFTER_END_MS = 3600000
 local STAY_MIN_MS = 60000
+local function load_buyers(key, loaded, values, fields)
+local buyers = {}
+for i = 1, #fields - 1 do
+if values[i] and string.sub(fields[i], 1, 2) == 'c:' then
+buyers[#buyers + 1] = 'u:' .. string.match(values[i], '^%a+ (%S+)')
+end
+end
+if #buyers == 0 then
+return
+end
+local found = redis.call('HMGET', key, unpack(buyers))
+for i = 1, #buyers do
+loaded[buyers[i]] = found[i]
+end
+end
 local function open_stock(w, key, fields)
 fields[#fields + 1] = 'until'
 fields[#fields + 1] = 'epoch'
@@ -11933,6 +12020,7 @@ for i = 1, #fields - 1 do
 loaded[fields[i]] = values[i]
 end
 w.stock = { key = key, loaded = loaded, changed = {} }
+load_buyers(key, loaded, values, fields)
 return true
 end
 local function stock_get(w, field)
@@ -12076,7 +12164,7 @@ local function apply_stock(w, kind, c, hold, sold)
 local word = string.match(c.params, '^%a+')
 if word == 'checkout' then
 local order = read_order(c)
-local checkout = read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
+local checkout = kind == 'extend' and read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
 for i = 1, #order.lines do
 checkout.lines[#checkout.lines + 1] = order.lines[i]
 end
@@ -12103,8 +12191,10 @@ return
 end
 local before = checkout.mode == 'reserve' and checkout.lines or {}
 local after = kind == 'settle' and (sold or checkout.lines) or {}
+if before ~= after then
 add_taken(w, before, -1)
 add_taken(w, after, 1)
+end
 local taken = read_buyer(w, checkout.buyer)
 write_buyer(w, checkout.buyer, taken - total(before) + total(after), '')
 stock_put(w, 'c:' .. hold, false)
@@ -12839,7 +12929,7 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: '1da78f7fda14e87ef873c6ab15fd7f07bfc89f0f',
+  sha1: '20342af571abea64cdbac4a92e3bc58c4d7da7a6',
   keys: { min: 3, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -13044,6 +13134,21 @@ end
 end
 local AFTER_END_MS = 3600000
 local STAY_MIN_MS = 60000
+local function load_buyers(key, loaded, values, fields)
+local buyers = {}
+for i = 1, #fields - 1 do
+if values[i] and string.sub(fields[i], 1, 2) == 'c:' then
+buyers[#buyers + 1] = 'u:' .. string.match(values[i], '^%a+ (%S+)')
+end
+end
+if #buyers == 0 then
+return
+end
+local found = redis.call('HMGET', key, unpack(buyers))
+for i = 1, #buyers do
+loaded[buyers[i]] = found[i]
+end
+end
 local function open_stock(w, key, fields)
 fields[#fields + 1] = 'until'
 fields[#fields + 1] = 'epoch'
@@ -13056,6 +13161,7 @@ for i = 1, #fields - 1 do
 loaded[fields[i]] = values[i]
 end
 w.stock = { key = key, loaded = loaded, changed = {} }
+load_buyers(key, loaded, values, fields)
 return true
 end
 local function stock_get(w, field)
@@ -13199,7 +13305,7 @@ local function apply_stock(w, kind, c, hold, sold)
 local word = string.match(c.params, '^%a+')
 if word == 'checkout' then
 local order = read_order(c)
-local checkout = read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
+local checkout = kind == 'extend' and read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
 for i = 1, #order.lines do
 checkout.lines[#checkout.lines + 1] = order.lines[i]
 end
@@ -13226,8 +13332,10 @@ return
 end
 local before = checkout.mode == 'reserve' and checkout.lines or {}
 local after = kind == 'settle' and (sold or checkout.lines) or {}
+if before ~= after then
 add_taken(w, before, -1)
 add_taken(w, after, 1)
+end
 local taken = read_buyer(w, checkout.buyer)
 write_buyer(w, checkout.buyer, taken - total(before) + total(after), '')
 stock_put(w, 'c:' .. hold, false)
@@ -13402,7 +13510,7 @@ return reply
 
 export const walletRecall: Script = {
   name: 'wallet_recall',
-  sha1: '356ccc12a2110e3d2f60ef6ba019a58cb036fa5c',
+  sha1: '69cc33075d17e466dad232c2327652413249e8b6',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -13597,6 +13705,21 @@ end
 end
 local AFTER_END_MS = 3600000
 local STAY_MIN_MS = 60000
+local function load_buyers(key, loaded, values, fields)
+local buyers = {}
+for i = 1, #fields - 1 do
+if values[i] and string.sub(fields[i], 1, 2) == 'c:' then
+buyers[#buyers + 1] = 'u:' .. string.match(values[i], '^%a+ (%S+)')
+end
+end
+if #buyers == 0 then
+return
+end
+local found = redis.call('HMGET', key, unpack(buyers))
+for i = 1, #buyers do
+loaded[buyers[i]] = found[i]
+end
+end
 local function open_stock(w, key, fields)
 fields[#fields + 1] = 'until'
 fields[#fields + 1] = 'epoch'
@@ -13609,6 +13732,7 @@ for i = 1, #fields - 1 do
 loaded[fields[i]] = values[i]
 end
 w.stock = { key = key, loaded = loaded, changed = {} }
+load_buyers(key, loaded, values, fields)
 return true
 end
 local function stock_get(w, field)
@@ -13752,7 +13876,7 @@ local function apply_stock(w, kind, c, hold, sold)
 local word = string.match(c.params, '^%a+')
 if word == 'checkout' then
 local order = read_order(c)
-local checkout = read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
+local checkout = kind == 'extend' and read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
 for i = 1, #order.lines do
 checkout.lines[#checkout.lines + 1] = order.lines[i]
 end
@@ -13779,8 +13903,10 @@ return
 end
 local before = checkout.mode == 'reserve' and checkout.lines or {}
 local after = kind == 'settle' and (sold or checkout.lines) or {}
+if before ~= after then
 add_taken(w, before, -1)
 add_taken(w, after, 1)
+end
 local taken = read_buyer(w, checkout.buyer)
 write_buyer(w, checkout.buyer, taken - total(before) + total(after), '')
 stock_put(w, 'c:' .. hold, false)
@@ -13934,7 +14060,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: 'a9c87fc4d81df63ace70dccee365efc5305909ca',
+  sha1: '3f42ed521cf73ba9033ebb2ec1c291e8c8648957',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -14139,6 +14265,21 @@ end
 end
 local AFTER_END_MS = 3600000
 local STAY_MIN_MS = 60000
+local function load_buyers(key, loaded, values, fields)
+local buyers = {}
+for i = 1, #fields - 1 do
+if values[i] and string.sub(fields[i], 1, 2) == 'c:' then
+buyers[#buyers + 1] = 'u:' .. string.match(values[i], '^%a+ (%S+)')
+end
+end
+if #buyers == 0 then
+return
+end
+local found = redis.call('HMGET', key, unpack(buyers))
+for i = 1, #buyers do
+loaded[buyers[i]] = found[i]
+end
+end
 local function open_stock(w, key, fields)
 fields[#fields + 1] = 'until'
 fields[#fields + 1] = 'epoch'
@@ -14151,6 +14292,7 @@ for i = 1, #fields - 1 do
 loaded[fields[i]] = values[i]
 end
 w.stock = { key = key, loaded = loaded, changed = {} }
+load_buyers(key, loaded, values, fields)
 return true
 end
 local function stock_get(w, field)
@@ -14294,7 +14436,7 @@ local function apply_stock(w, kind, c, hold, sold)
 local word = string.match(c.params, '^%a+')
 if word == 'checkout' then
 local order = read_order(c)
-local checkout = read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
+local checkout = kind == 'extend' and read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
 for i = 1, #order.lines do
 checkout.lines[#checkout.lines + 1] = order.lines[i]
 end
@@ -14321,8 +14463,10 @@ return
 end
 local before = checkout.mode == 'reserve' and checkout.lines or {}
 local after = kind == 'settle' and (sold or checkout.lines) or {}
+if before ~= after then
 add_taken(w, before, -1)
 add_taken(w, after, 1)
+end
 local taken = read_buyer(w, checkout.buyer)
 write_buyer(w, checkout.buyer, taken - total(before) + total(after), '')
 stock_put(w, 'c:' .. hold, false)

@@ -2,7 +2,7 @@ import { type RedisHandle, startRedis } from '@holdfast/services'
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { Locks } from '../../src/lock/index.js'
-import { checkoutWords, command, emptyStock } from '../../src/machine/index.js'
+import { type Command, checkoutWords, command, emptyStock } from '../../src/machine/index.js'
 import { Keys, type Place, type Script, ScriptError, scripts } from '../../src/redis/index.js'
 import { lockTake } from '../../src/redis/scripts.generated.js'
 import { type SequencedCommand, Sequencer } from '../../src/sequencer/index.js'
@@ -220,7 +220,7 @@ async function useEverything(on: StrictRunner): Promise<void> {
   redis.disconnect()
 }
 
-/** A sale: a checkout that runs out, so that its stock comes back, and a sale that leaves Redis. */
+/** A sale: a checkout that is bought, one that runs out, so that its stock comes back, and a sale that leaves Redis. */
 async function useStock(on: StrictRunner): Promise<void> {
   let now = START
   const sequencer = new AcquaintedSequencer(on, { ...OPTIONS, now: () => now })
@@ -228,30 +228,32 @@ async function useStock(on: StrictRunner): Promise<void> {
   const state = { ...emptyState(HEAD), stock: emptyStock(), available: 10 }
   const installed = { place, state, memory: false, deadline: FOREVER, clock: 0, committedKeys: [] }
   expect((await sequencer.install('me', installed)).type).toBe('installed')
-  const order = { reserves: true, ttlMs: 1_000, from: 0, until: FOREVER, perBuyer: 5, buyer: 'buyer' }
-  const also = checkoutWords({ ...order, lines: [{ item: 1, quantity: 1, share: 2 }] })
   const wallets = [{ place, epochMin: 0, epoch: state.epoch, acked: 0, known: 0 }]
-  const { answers } = await sequencer.decide({
-    wallets,
-    commands: [
-      {
-        command: command({ kind: 'checkout', key: 'c', hold: 'code', also }),
-        wallet: 0,
-        deadline: FOREVER,
-        memory: false,
-      },
-    ],
-  })
-  expect(answers).toEqual([{ type: 'accepted', seq: 1 }])
+  const decide = async (asked: Command) => {
+    const { answers } = await sequencer.decide({
+      wallets,
+      commands: [{ command: asked, wallet: 0, deadline: FOREVER, memory: false }],
+    })
+    return answers
+  }
+  const checkout = (buyer: string, key: string) => {
+    const order = { reserves: true, ttlMs: 1_000, from: 0, until: FOREVER, perBuyer: 5, buyer }
+    const also = checkoutWords({ ...order, lines: [{ item: 1, quantity: 1, share: 2 }] })
+    return command({ kind: 'checkout', key, hold: key, also })
+  }
+  expect(await decide(checkout('buyer', 'code'))).toEqual([{ type: 'accepted', seq: 1 }])
+  expect(await decide(checkout('another', 'bought'))).toEqual([{ type: 'accepted', seq: 2 }])
+  const purchase = command({ kind: 'purchase', key: 'p', hold: 'bought', also: 'all 5' })
+  expect(await decide(purchase)).toEqual([{ type: 'accepted', seq: 3 }])
   expect((await sequencer.look(place, 0, 'me', 0)).why).toBe('trusted')
   for (const of of [{ buyer: 'buyer' }, { code: 'code' }]) {
     expect(await sequencer.running(place, 0, of)).toMatchObject({ hold: 'code' })
   }
   now += 5_000
   const tended = (acked: number) => sequencer.tend(place.agendaKey, [{ place, epoch: state.epoch, acked }])
-  expect(await tended(1)).toMatchObject([{ entries: [{ kind: 'expire' }] }])
+  expect(await tended(3)).toMatchObject([{ entries: [{ kind: 'expire' }] }])
   now += 120_000
-  expect(await tended(2)).toEqual([null])
+  expect(await tended(4)).toEqual([null])
 }
 
 async function useLocks(on: StrictRunner): Promise<void> {
