@@ -7,6 +7,7 @@ import {
   PostgresIntents,
   PostgresJournal,
   PostgresSales,
+  PostgresSchedules,
   prove,
   stop,
 } from '../journal/index.js'
@@ -36,6 +37,7 @@ import { Sequencer } from '../sequencer/index.js'
 import type { Telemetry } from '../telemetry/index.js'
 import { Auditing, type BackgroundAudit, checkBackground } from './audit.js'
 import { SaleMemory } from './sale-items.js'
+import { Schedules } from './sale-schedule.js'
 import type { SaleTenant } from './tenant.js'
 import * as check from './validate.js'
 
@@ -259,6 +261,11 @@ function share(
   const journal = new PostgresJournal(postgres)
   const reader = new JournalReader(postgres)
   const sales = new PostgresSales(postgres)
+  const schedules = new Schedules({
+    schedules: new PostgresSchedules(postgres),
+    clock: systemClock,
+    telemetry: given.telemetry,
+  })
   const memories = new Map<string, SaleMemory>()
   const locks = new Locks(runner, () => reader.nextLockToken(), given.telemetry)
   const asker = randomBytes(12).toString('hex')
@@ -304,7 +311,7 @@ function share(
     for (const gauge of takeBack) gauge()
     locks.close()
     // At once, both: nothing new is taken on from here.
-    await Promise.all([engine.close(), auditing.close()])
+    await Promise.all([engine.close(), auditing.close(), schedules.close()])
     unguard()
     runner.close()
     await given.disconnect()
@@ -332,6 +339,7 @@ function share(
     sequencer,
     locks,
     sales,
+    schedules,
     memoryOf,
     auditing,
     durability,

@@ -244,6 +244,7 @@ async function useStock(on: StrictRunner): Promise<void> {
   })
   expect(answers).toEqual([{ type: 'accepted', seq: 1 }])
   expect((await sequencer.look(place, 0, 'me', 0)).why).toBe('trusted')
+  expect(await sequencer.now(place)).toBe(START)
   expect(await sequencer.running(place, 0, 'buyer')).toMatchObject({ hold: 'code' })
   now += 5_000
   const tended = (acked: number) => sequencer.tend(place.agendaKey, [{ place, epoch: state.epoch, acked }])
