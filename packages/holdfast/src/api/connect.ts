@@ -8,6 +8,7 @@ import {
   PostgresJournal,
   PostgresPayments,
   PostgresSales,
+  PostgresSchedules,
   prove,
   stop,
 } from '../journal/index.js'
@@ -37,6 +38,7 @@ import { Sequencer } from '../sequencer/index.js'
 import type { Telemetry } from '../telemetry/index.js'
 import { Auditing, type BackgroundAudit, checkBackground } from './audit.js'
 import { SaleMemory } from './sale-items.js'
+import { Schedules } from './sale-schedule.js'
 import { SoldOutWatch } from './sale-sold-out.js'
 import type { SaleTenant } from './tenant.js'
 import * as check from './validate.js'
@@ -262,6 +264,11 @@ function share(
   const reader = new JournalReader(postgres)
   const sales = new PostgresSales(postgres)
   const soldOut = new SoldOutWatch(journal)
+  const schedules = new Schedules({
+    schedules: new PostgresSchedules(postgres),
+    clock: systemClock,
+    telemetry: given.telemetry,
+  })
   const memories = new Map<string, SaleMemory>()
   const locks = new Locks(runner, () => reader.nextLockToken(), given.telemetry)
   const asker = randomBytes(12).toString('hex')
@@ -309,7 +316,7 @@ function share(
     locks.close()
     soldOut.close()
     // At once, both: nothing new is taken on from here.
-    await Promise.all([engine.close(), auditing.close()])
+    await Promise.all([engine.close(), auditing.close(), schedules.close()])
     unguard()
     runner.close()
     await given.disconnect()
@@ -338,6 +345,7 @@ function share(
     locks,
     sales,
     soldOut,
+    schedules,
     memoryOf,
     auditing,
     durability,

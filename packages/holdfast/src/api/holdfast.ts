@@ -3,6 +3,7 @@ import type { ReconcileOptions, ReconcileReport } from '../reconcile/index.js'
 import type { AuditOptions, FindingsOptions, KeptFinding, RebuildOptions } from './audit.js'
 import { type ConnectOptions, open, type Shared } from './connect.js'
 import { Sale } from './sale.js'
+import { SaleSchedule } from './sale-schedule.js'
 import type { SaleTenant } from './tenant.js'
 import { type Transfer, type TransferOptions, transfer } from './transfer.js'
 import * as check from './validate.js'
@@ -53,6 +54,11 @@ export class Holdfast {
   /** A sale by its id, without I/O. */
   sale(id: string): Sale {
     return new Sale(this.#tenant(), id)
+  }
+
+  /** Sales that come again and again, by the id of their schedule, without I/O. */
+  saleSchedule(id: string): SaleSchedule {
+    return new SaleSchedule(this.#tenant(), id)
   }
 
   /** The wallets of this tenant, in the order of their ids, a page at a time. */
@@ -112,10 +118,24 @@ export class Holdfast {
   }
 
   #tenant(): SaleTenant {
-    const { engine, journal, reader, sequencer, locks, sales, soldOut, memoryOf, durability, timeoutMs } = this.#shared
+    const { engine, journal, reader, sequencer, locks, sales, soldOut, schedules, memoryOf, durability, timeoutMs } =
+      this.#shared
     const keys = this.#shared.keysOf(this.tenant)
     const saleMemory = (id: string) => memoryOf(this.tenant, id)
-    return { keys, engine, journal, reader, sequencer, locks, sales, soldOut, saleMemory, durability, timeoutMs }
+    return {
+      keys,
+      engine,
+      journal,
+      reader,
+      sequencer,
+      locks,
+      sales,
+      soldOut,
+      saleMemory,
+      schedules,
+      durability,
+      timeoutMs,
+    }
   }
 
   /** Answers what is under way, then ends connections of its own. Wallets of all tenants are closed with it. */

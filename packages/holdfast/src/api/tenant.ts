@@ -5,6 +5,7 @@ import { type Command, command } from '../machine/index.js'
 import type { Keys } from '../redis/index.js'
 import type { Sequencer } from '../sequencer/index.js'
 import type { SaleMemory } from './sale-items.js'
+import type { Schedules } from './sale-schedule.js'
 import type { SoldOutWatch } from './sale-sold-out.js'
 import * as check from './validate.js'
 
@@ -43,6 +44,7 @@ export interface SaleTenant extends Tenant {
   readonly soldOut: SoldOutWatch
   /** What this process remembers of a sale. */
   saleMemory(id: string): SaleMemory
+  readonly schedules: Schedules
 }
 
 /** `key`: one of the engine's own, where the caller gives none. */

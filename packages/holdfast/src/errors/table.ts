@@ -63,6 +63,12 @@ export const ERRORS = {
     meaning: 'There is no sale with this id in this tenant.',
     action: 'Open the sale first, or check id and tenant.',
   },
+  schedule_not_found: {
+    status: 404,
+    retryable: false,
+    meaning: 'There is no schedule of sales with this id in this tenant.',
+    action: 'Start it with what its sales are made from, or check id and tenant.',
+  },
   webhook_not_found: {
     status: 404,
     retryable: false,

@@ -22,6 +22,14 @@ export { PostgresJournal } from './postgres-journal.js'
 export { type BalanceReading, type FoundHold, JournalReader, type MadeHold, type WalletHead } from './reader.js'
 export { type Cut, cutRuns, deadlineOf, halve, limitAfter, type Run, statusAfter } from './runs.js'
 export { PostgresSales, type SaleItem, type SaleRow, type SaleTerms } from './sales.js'
+export {
+  type ListedItem,
+  type OpenSlot,
+  PostgresSchedules,
+  type ScheduleRow,
+  type ScheduleTemplate,
+  type SlotRow,
+} from './schedules.js'
 export { type Ask, prove, stop } from './standing.js'
 export { isStorable, isStorableEntry } from './storable.js'
 export * from './types.js'

@@ -400,6 +400,11 @@ FROM findings f
 LEFT JOIN wallets w ON w.ref = CASE WHEN f.ref ~ '^[0-9a-f]{32}$' THEN f.ref::uuid END
 WHERE f.tenant = $1 AND f.id > $2 AND ($3 = '' OR starts_with(w.id, $3)) AND f.last_at >= $4
 ORDER BY f.id LIMIT $5`,
+  listSlots: `-- Those that begin before a time, the last of them first.
+SELECT l.starts_at, l.ends_at, l.sale, l.version, l.opened_at, s.ready
+FROM sale_slots l JOIN sales s ON s.tenant = l.tenant AND s.id = l.sale
+WHERE l.tenant = $1 AND l.schedule = $2 AND l.starts_at < $3
+ORDER BY l.starts_at DESC LIMIT $4`,
   listWallets: `-- A page of a tenant's wallets by id, buckets of sales aside: after $2, beginning with $3. No id is longer than 255 characters, and none of them comes after the
 -- last there is: so the upper bound leaves nothing out.
 SELECT replace(ref::text, '-', '') AS ref, id, currency, metadata, opened_at, initial_limit, epoch, owner, memory, seq,
@@ -495,6 +500,27 @@ WITH made AS (
   FROM made, unnest($4::text[], $5::bigint[]) WITH ORDINALITY AS i(id, quantity, item)
 )
 SELECT EXISTS (SELECT FROM made) AS made`,
+  openSlot: `-- A slot, its sale and the items of that, all of it or nothing: unless somebody has opened one, changed or paused the schedule since it was
+-- read, or the slot is past. \`taken\`: there is a sale of this name that is not this slot's.
+WITH taken AS (
+  SELECT FROM sales
+  WHERE tenant = $1 AND id = $7 AND (terms ->> 'startsAt' <> $5::bigint::text OR terms ->> 'endsAt' <> $6::bigint::text)
+), moved AS (
+  UPDATE sale_schedules SET opened_until = $6
+  WHERE tenant = $1 AND id = $2 AND opened_until = $3 AND version = $4 AND NOT paused AND $6 > clock_ms()
+    AND NOT EXISTS (SELECT FROM taken)
+  RETURNING id, version
+), slot AS (
+  INSERT INTO sale_slots (tenant, schedule, starts_at, ends_at, sale, version, options, opened_at)
+  SELECT $1, moved.id, $5, $6, $7, moved.version, $8, clock_ms() FROM moved
+), made AS (
+  INSERT INTO sales (tenant, id, terms, opened_at) SELECT $1, $7, $9, clock_ms() FROM moved ON CONFLICT DO NOTHING RETURNING id
+), listed AS (
+  INSERT INTO sale_items (tenant, sale, item, id, quantity)
+  SELECT $1, made.id, i.item, i.id, i.quantity
+  FROM made, unnest($10::text[], $11::bigint[]) WITH ORDINALITY AS i(id, quantity, item)
+)
+SELECT EXISTS (SELECT FROM moved) AS opened, EXISTS (SELECT FROM taken) AS taken`,
   openTransfers: `-- Those that have waited longest first.
 SELECT replace(source::text, '-', '') AS source, key, replace(target::text, '-', '') AS target, amount, fee, tenant, counter, metadata, attempt
 FROM transfers ORDER BY attempt LIMIT $1`,
@@ -512,6 +538,8 @@ WITH now AS MATERIALIZED (SELECT clock_ms() AS ms), made AS (
   ON CONFLICT DO NOTHING
 )
 SELECT EXISTS (SELECT FROM made) AS made`,
+  pageOfSaleItems: `-- Items of a sale in their order, behind a number.
+SELECT item, id, quantity FROM sale_items WHERE tenant = $1 AND sale = $2 AND item > $3 ORDER BY item LIMIT $4`,
   parkDeliveries: `-- What was told again because somebody died in the middle is there already. $10: dead from the start.
 INSERT INTO webhook_deliveries (webhook, lane, event_id, event, body, created_at, tries, next_at, reason, dead_at)
 SELECT $1, d.lane, d.event_id, d.event, d.body, d.created_at, d.tries, clock_ms() + d.pause_ms, d.reason,
@@ -521,6 +549,7 @@ FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::in
 WHERE EXISTS (SELECT FROM webhooks w WHERE w.id = $1)
 ORDER BY d.n
 ON CONFLICT (webhook, event_id) DO NOTHING`,
+  pauseSchedule: `UPDATE sale_schedules SET paused = $3 WHERE tenant = $1 AND id = $2 RETURNING id`,
   pauseWebhook: `-- $3: how often in a row it took nothing, 0 when it did; $4: for how long it is left alone.
 UPDATE webhooks
 SET tries = $3, next_at = clock_ms() + $4::bigint, failing_since = CASE WHEN $3 = 0 THEN NULL ELSE coalesce(failing_since, clock_ms()) END
@@ -563,6 +592,10 @@ WITH old AS (
   DELETE FROM token_events e USING old o WHERE e.id = o.id RETURNING 1
 )
 SELECT count(*)::integer AS gone FROM gone`,
+  putSchedule: `-- The same again changes nothing.
+INSERT INTO sale_schedules (tenant, id, template, items) VALUES ($1, $2, $3, $4)
+ON CONFLICT (tenant, id) DO UPDATE SET template = excluded.template, items = excluded.items, version = sale_schedules.version + 1
+WHERE (sale_schedules.template, sale_schedules.items) IS DISTINCT FROM (excluded.template, excluded.items)`,
   raiseEpochs: `-- New lives for the states of wallets: whatever was decided under an older epoch and is not here yet never will be.
 -- $1 wallets   $2 at least this epoch   $3 used from memory from now on?   $4–$6 epoch, seq and hash of what Redis has as acknowledged
 -- \`holds\`: the journal has what the state in Redis knew to be in it, unless that is past.
@@ -652,7 +685,16 @@ FROM wallets w LEFT JOIN page ON true
 WHERE w.ref = $1
 ORDER BY page.made_seq`,
   readSale: `SELECT terms, ready, terms = $3::jsonb AS same FROM sales WHERE tenant = $1 AND id = $2`,
+  readScheduleItems: `-- None: it was changed since.
+SELECT items FROM sale_schedules WHERE tenant = $1 AND id = $2 AND version = $3`,
+  readSchedule: `SELECT template, jsonb_array_length(items) AS items, version, paused, opened_until, clock_ms() AS now
+FROM sale_schedules WHERE tenant = $1 AND id = $2`,
   readSettings: `SELECT secret, created_at FROM settings`,
+  readSlots: `-- Those that end after a time, the first of them first.
+SELECT l.starts_at, l.ends_at, l.sale, l.version, l.options, l.opened_at, s.ready, (s.terms ->> 'buckets')::integer AS buckets
+FROM sale_slots l JOIN sales s ON s.tenant = l.tenant AND s.id = l.sale
+WHERE l.tenant = $1 AND l.schedule = $2 AND l.ends_at > $3
+ORDER BY l.starts_at LIMIT $4`,
   readStockCheckpoint: `-- The last one at or before a seq; none: the stock is read from the beginning.
 SELECT seq, stock FROM stock_checkpoints WHERE wallet = $1 AND seq <= $2`,
   readStockEntries: `-- What entries did to a stock, in order: after a seq, up to another, so many at most.

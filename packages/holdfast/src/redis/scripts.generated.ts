@@ -6893,6 +6893,28 @@ end)
 `,
 }
 
+export const serverClock: Script = {
+  name: 'server_clock',
+  sha1: 'd119ab4bd2c1b894e7973d6eeda17624cf0d16b7',
+  keys: { min: 1, variable: false },
+  resend: 'safe',
+  batchMax: null,
+  batchArg: 1,
+  readonly: true,
+  source: `local function incarnation()
+local info = redis.call('INFO', 'server', 'replication')
+local run = string.find(info, 'run_id:', 1, true)
+local replication = string.find(info, 'master_replid:', 1, true)
+return string.sub(info, run + 7, run + 22) .. string.sub(info, replication + 14, replication + 29)
+end
+local function server_clock()
+local time = redis.call('TIME')
+return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+return server_clock()
+`,
+}
+
 export const shardedAdd: Script = {
   name: 'sharded_add',
   sha1: '09c398b7770823a90e86a36a94a5f1960356165c',
@@ -15429,4 +15451,4 @@ return witnesses
 `,
 }
 
-export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, bloomAdd, bloomBegin, bloomCheck, bloomDrop, bloomFill, bloomMake, bloomNews, bloomOffer, bloomRead, bloomRenew, bloomSwap, bloomWeigh, bucketConsume, bucketPeek, bucketRefund, cellDrop, cellGet, cellSet, cellSwap, cellTransition, cellUnlink, exposureExpose, exposureFind, flagsRead, flagsWrite, flightClaim, flightDrop, flightFail, flightGet, flightPut, idempotencyClaim, idempotencyEnd, idempotencyHide, idempotencyPeek, idempotencyRenew, idempotencyShow, keyTtl, leaseRaise, leaseTake, limitsConsume, limitsPeek, limitsRefund, limitsReset, lockRelease, lockRenew, lockTake, markerClaim, markerExtend, markerPeek, markerRelease, otpAttempt, otpPeek, packedGet, packedIncrement, packedReset, packedSet, permissionsChange, permissionsForget, permissionsRead, sequenceNext, sequenceRaise, shardedAdd, shardedRead, shardedReset, shardedTake, slidingConsume, slidingPeek, slidingRefund, stockRunning, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, tokenConsume, tokenIssue, tokenPeek, tokenRevoke, tokenRevokeAll, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>
+export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, bloomAdd, bloomBegin, bloomCheck, bloomDrop, bloomFill, bloomMake, bloomNews, bloomOffer, bloomRead, bloomRenew, bloomSwap, bloomWeigh, bucketConsume, bucketPeek, bucketRefund, cellDrop, cellGet, cellSet, cellSwap, cellTransition, cellUnlink, exposureExpose, exposureFind, flagsRead, flagsWrite, flightClaim, flightDrop, flightFail, flightGet, flightPut, idempotencyClaim, idempotencyEnd, idempotencyHide, idempotencyPeek, idempotencyRenew, idempotencyShow, keyTtl, leaseRaise, leaseTake, limitsConsume, limitsPeek, limitsRefund, limitsReset, lockRelease, lockRenew, lockTake, markerClaim, markerExtend, markerPeek, markerRelease, otpAttempt, otpPeek, packedGet, packedIncrement, packedReset, packedSet, permissionsChange, permissionsForget, permissionsRead, sequenceNext, sequenceRaise, serverClock, shardedAdd, shardedRead, shardedReset, shardedTake, slidingConsume, slidingPeek, slidingRefund, stockRunning, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, tokenConsume, tokenIssue, tokenPeek, tokenRevoke, tokenRevokeAll, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>

@@ -3,6 +3,7 @@ import type { Place, ScriptRunner } from '../redis/index.js'
 import {
   agendaClaim,
   agendaScan,
+  serverClock,
   stockRunning,
   walletDecide,
   walletDistrust,
@@ -186,6 +187,13 @@ export class Sequencer {
   async look(place: Place, epochMin: number, asker: string, leaseMs: number): Promise<Look> {
     const keys = [place.walletKey, place.leaseKey, place.stockKey]
     return readLook((await this.#runner.run(walletLook, keys, [epochMin, asker, leaseMs])) as Buffer[])
+  }
+
+  /** The time by which a command for this place would be decided, if it came now. */
+  async now(place: Place): Promise<number> {
+    const { aheadMaxMs, now } = this.#options
+    const clock = (await this.#runner.run(serverClock, [place.walletKey], [])) as number
+    return Math.min(clock, now() + aheadMaxMs)
   }
 
   /** An open checkout, by its code or the one that a buyer has running; null: there is none. `untrusted`: Redis can't say. */

@@ -91,6 +91,11 @@ export const METRICS = {
     labels: [],
     help: 'Operations acknowledged from memory that Redis lost and that no longer fit',
   },
+  holdfast_sale_slots_total: {
+    type: 'counter',
+    labels: ['outcome'],
+    help: 'Slots of schedules of sales, by this process: opened, finished (somebody else had begun it), failed (it is tried again)',
+  },
   holdfast_audits_total: {
     type: 'counter',
     labels: ['outcome'],

@@ -1,0 +1,30 @@
+-- Sales that come again and again, one a slot. Here stand what they are made from and which were opened, so that there is one schedule for
+-- all processes, and it outlives them.
+CREATE TABLE sale_schedules (
+  tenant text NOT NULL,
+  id text COLLATE "C" NOT NULL,
+  -- How long slots are, where they begin, how far ahead they are opened, and what a sale is opened with.
+  template jsonb NOT NULL,
+  -- What every sale has; null: whoever opens one makes its items.
+  items jsonb,
+  -- Another one with each change of the two above.
+  version integer NOT NULL DEFAULT 1,
+  paused boolean NOT NULL DEFAULT false,
+  -- Where the last slot ends that was opened. Who opens the next one moves it, by compare: so there is one of each, and none overlaps.
+  opened_until bigint NOT NULL DEFAULT 0,
+  PRIMARY KEY (tenant, id)
+);
+
+CREATE TABLE sale_slots (
+  tenant text NOT NULL,
+  schedule text COLLATE "C" NOT NULL,
+  starts_at bigint NOT NULL,
+  ends_at bigint NOT NULL,
+  sale text COLLATE "C" NOT NULL,
+  -- Of the schedule, when it was opened; and what its sale was opened with, but for items and times: all that somebody else needs to
+  -- finish it.
+  version integer NOT NULL,
+  options jsonb NOT NULL,
+  opened_at bigint NOT NULL,
+  PRIMARY KEY (tenant, schedule, starts_at)
+);

@@ -1,0 +1,198 @@
+import type { Clock } from '../engine/index.js'
+import { HoldfastError } from '../errors/index.js'
+import type { OpenSlot, PostgresSchedules, ScheduleRow } from '../journal/index.js'
+import type { Telemetry } from '../telemetry/index.js'
+import { Sale } from './sale.js'
+import type { ItemsOf } from './sale-schedule-terms.js'
+import { nextSlot, type Slot } from './sale-slots.js'
+import { checkTerms, type ItemOptions } from './sale-terms.js'
+import type { SaleTenant } from './tenant.js'
+import { within } from './waiting.js'
+
+export interface OpeningParts {
+  readonly schedules: PostgresSchedules
+  readonly clock: Clock
+  readonly telemetry: Telemetry
+}
+
+/** Somebody may have paused or changed the schedule, or died over a slot. */
+const LOOK_MAX_MS = 10_000
+const LOOK_MIN_MS = 50
+/** While a slot can be opened ahead of its time it is tried so often, at least. */
+const TRIES = 4
+/** Who has begun a slot so lately is most likely at work on it. */
+const BUSY_MS = 2_000
+const OPENING_MS = 60_000
+const PAGE = 10_000
+const SLOTS_MAX = 200
+
+/**
+ * Opens the slots of a schedule as their time comes. Every process that was told to does; Postgres says what time it is and which slot is
+ * next, and lets one of them have it:
+ *
+ *     read the schedule ▶ make the items ▶ the slot, its sale and its items, in one statement ▶ fill the sale ▶ it is ready
+ *
+ * Whoever dies after that statement leaves a slot that is not ready: the others find it and finish it, from what is on record.
+ */
+export class SlotOpener {
+  readonly #parts: OpeningParts
+  readonly #tenant: SaleTenant
+  readonly #id: string
+  #make: ItemsOf | null = null
+  readonly #finishing = new Map<string, Promise<void>>()
+  #working: Promise<unknown> = Promise.resolve()
+  #cancel: (() => void) | undefined
+  #isRunning = false
+  #isClosed = false
+
+  constructor(parts: OpeningParts, tenant: SaleTenant, id: string) {
+    this.#parts = parts
+    this.#tenant = tenant
+    this.#id = id
+  }
+
+  /** Resolves when what is due is open. From then on it looks by itself. */
+  async start(make: ItemsOf | null | undefined, signal: AbortSignal): Promise<void> {
+    if (make !== undefined) this.#make = make
+    const waitMs = await this.#inTurn(() => this.#round())
+    if (signal.aborted) return
+    if (this.#isClosed) throw new HoldfastError('unavailable', 'Holdfast is being closed')
+    this.#isRunning = true
+    this.#cancel?.()
+    this.#wait(waitMs)
+  }
+
+  async stop(): Promise<void> {
+    this.#isRunning = false
+    this.#cancel?.()
+    await this.#working.catch(() => {})
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.stop()
+  }
+
+  /** What somebody else has begun. However many ask for it, it is done once at a time. */
+  finish(slot: OpenSlot): Promise<void> {
+    const known = this.#finishing.get(slot.sale)
+    if (known) return known
+    const work = this.#finish(slot).finally(() => this.#finishing.delete(slot.sale))
+    this.#finishing.set(slot.sale, work)
+    return work
+  }
+
+  #wait(ms: number): void {
+    const { clock } = this.#parts
+    this.#cancel = clock.after(ms, () => void this.#look(), true)
+  }
+
+  async #look(): Promise<void> {
+    let waitMs = LOOK_MAX_MS / TRIES
+    try {
+      waitMs = await this.#inTurn(() => this.#round())
+    } catch (error) {
+      this.#failed(error)
+    }
+    if (this.#isRunning) this.#wait(waitMs)
+  }
+
+  /** One thing at a time: start() may be called while a round is under way. */
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.#working.catch(() => {}).then(work)
+    this.#working = turn
+    return turn
+  }
+
+  /** Opens all that is due. How long nothing is, as far as can be known. */
+  async #round(): Promise<number> {
+    const { schedules, clock } = this.#parts
+    const { tenant } = this.#tenant.keys
+    for (;;) {
+      const row = await schedules.read(tenant, this.#id)
+      if (!row) throw new HoldfastError('schedule_not_found')
+      const { aheadMs } = row.template
+      await this.#finishOthers(row)
+      const lookMs = Math.max(LOOK_MIN_MS, Math.min(LOOK_MAX_MS, aheadMs / TRIES))
+      // Not all processes at the same moment: who comes later finds it open.
+      const apartMs = (lookMs / 2) * clock.random()
+      if (row.paused || this.#isClosed) return lookMs + apartMs
+      const slot = nextSlot(this.#id, row)
+      const dueInMs = slot.startsAt - aheadMs - row.now
+      if (dueInMs > 0) return Math.min(dueInMs, lookMs) + apartMs
+      await this.#open(row, slot)
+    }
+  }
+
+  async #open(row: ScheduleRow, slot: Slot): Promise<void> {
+    const given = await this.#itemsOf(row, slot)
+    if (!given) return
+    const { startsAt, endsAt, sale } = slot
+    const { options } = row.template
+    const { terms, items } = checkTerms({ ...options, items: given, startsAt, endsAt })
+    const { tenant } = this.#tenant.keys
+    const outcome = await this.#parts.schedules.openSlot(tenant, this.#id, row, { ...slot, options, terms, items })
+    // Somebody else was first, or it is another one by now: the next look tells.
+    if (outcome === 'passed') return
+    if (outcome === 'taken') {
+      const text = `The slot at ${startsAt} can't be opened: there is a sale of its name with other times`
+      throw new HoldfastError('sale_exists', text)
+    }
+    await this.#fill(sale, { ...options, items, startsAt, endsAt })
+    this.#tell('opened')
+  }
+
+  /** Null: the schedule was changed meanwhile. */
+  async #itemsOf({ items, version }: ScheduleRow, slot: Slot): Promise<readonly ItemOptions[] | null> {
+    const { keys, timeoutMs } = this.#tenant
+    if (items !== null) {
+      const listed = await this.#parts.schedules.items(keys.tenant, this.#id, version)
+      return listed?.map(([id, quantity]) => ({ id, quantity })) ?? null
+    }
+    const make = this.#make
+    if (!make) {
+      const text = 'items: expected a function, since the items of this schedule are made by who opens a slot, got none'
+      throw new HoldfastError('invalid_argument', text)
+    }
+    return within(timeoutMs, {}, async () => make(slot))
+  }
+
+  async #finishOthers({ now, template }: ScheduleRow): Promise<void> {
+    const slots = await this.#parts.schedules.slots(this.#tenant.keys.tenant, this.#id, now, SLOTS_MAX)
+    const busyMs = Math.min(BUSY_MS, template.aheadMs / TRIES)
+    for (const slot of slots) {
+      if (slot.ready || slot.openedAt > now - busyMs) continue
+      // One that can't be finished must not keep the next from being opened.
+      await this.finish(slot).catch((error) => this.#failed(error))
+    }
+  }
+
+  async #finish({ sale, options, startsAt, endsAt }: OpenSlot): Promise<void> {
+    await this.#fill(sale, { ...options, items: await this.#recordedItems(sale), startsAt, endsAt })
+    this.#tell('finished')
+  }
+
+  async #recordedItems(sale: string): Promise<ItemOptions[]> {
+    const items: ItemOptions[] = []
+    for (;;) {
+      const page = await this.#parts.schedules.pageOfItems(this.#tenant.keys.tenant, sale, items.length, PAGE)
+      for (const { id, quantity } of page) items.push({ id, quantity })
+      if (page.length < PAGE) return items
+    }
+  }
+
+  /** The same as on record, so it only goes on where it was left. */
+  async #fill(sale: string, options: object): Promise<void> {
+    const asked = { ...options, timeout: OPENING_MS } as Parameters<Sale['open']>[0]
+    await new Sale(this.#tenant, sale).open(asked)
+  }
+
+  #tell(outcome: 'opened' | 'finished' | 'failed'): void {
+    this.#parts.telemetry.count?.('holdfast_sale_slots_total', { outcome })
+  }
+
+  #failed(error: unknown): void {
+    this.#tell('failed')
+    this.#parts.telemetry.log?.('error', 'sale_slot_failed', { reason: String(error) })
+  }
+}

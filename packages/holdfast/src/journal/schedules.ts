@@ -1,0 +1,164 @@
+import type { Postgres } from '../postgres/index.js'
+import { textArray } from './array-text.js'
+import type { SaleItem, SaleTerms } from './sales.js'
+
+/** What the sales of a schedule are made from. */
+export interface ScheduleTemplate {
+  /** How long slots are, and where they begin: so long after each multiple of that since 1970. */
+  readonly everyMs: number
+  readonly offsetMs: number
+  /** How far ahead of its slot a sale is opened. */
+  readonly aheadMs: number
+  /** What it is opened with, but for items and times. */
+  readonly options: Readonly<Record<string, unknown>>
+}
+
+export interface ScheduleRow {
+  readonly template: ScheduleTemplate
+  /** How many items each sale has; null: whoever opens one makes them. */
+  readonly items: number | null
+  readonly version: number
+  readonly paused: boolean
+  readonly openedUntil: number
+  /** The server's clock. */
+  readonly now: number
+}
+
+/** What stands for an item in a template. */
+export type ListedItem = readonly [id: string, quantity: number]
+
+export interface SlotRow {
+  readonly startsAt: number
+  readonly endsAt: number
+  readonly sale: string
+  readonly version: number
+  readonly openedAt: number
+  /** Its sale has all its stock. */
+  readonly ready: boolean
+}
+
+/** With all that is needed to finish it. */
+export interface OpenSlot extends SlotRow {
+  readonly options: Readonly<Record<string, unknown>>
+  readonly buckets: number
+}
+
+export interface NewSlot {
+  readonly startsAt: number
+  readonly endsAt: number
+  readonly sale: string
+  readonly options: Readonly<Record<string, unknown>>
+  readonly terms: SaleTerms
+  readonly items: readonly { readonly id: string; readonly quantity: number }[]
+}
+
+interface Raw {
+  starts_at: string
+  ends_at: string
+  sale: string
+  version: number
+  opened_at: string
+  ready: boolean
+}
+
+/** What Postgres remembers of sales that come again and again. */
+export class PostgresSchedules {
+  readonly #postgres: Postgres
+
+  constructor(postgres: Postgres) {
+    this.#postgres = postgres
+  }
+
+  /** `items` null: whoever opens a slot makes them. The same again changes nothing. */
+  async put(
+    tenant: string,
+    id: string,
+    template: ScheduleTemplate,
+    items: readonly ListedItem[] | null,
+  ): Promise<void> {
+    await this.#postgres.query('putSchedule', [tenant, id, JSON.stringify(template), items && JSON.stringify(items)])
+  }
+
+  async read(tenant: string, id: string): Promise<ScheduleRow | null> {
+    const [row] = await this.#postgres.query<
+      Pick<ScheduleRow, 'template' | 'items' | 'version' | 'paused'> & { opened_until: string; now: string }
+    >('readSchedule', [tenant, id])
+    if (!row) return null
+    const { opened_until, now, ...rest } = row
+    return { ...rest, openedUntil: Number(opened_until), now: Number(now) }
+  }
+
+  /** Null: it was changed since. */
+  async items(tenant: string, id: string, version: number): Promise<readonly ListedItem[] | null> {
+    const [row] = await this.#postgres.query<{ items: ListedItem[] }>('readScheduleItems', [tenant, id, version])
+    return row?.items ?? null
+  }
+
+  /** False: there is no such schedule. */
+  async pause(tenant: string, id: string, paused: boolean): Promise<boolean> {
+    return (await this.#postgres.query('pauseSchedule', [tenant, id, paused])).length > 0
+  }
+
+  /**
+   * The slot with its sale and items, or nothing. `passed`: somebody has opened one, changed or paused the schedule since it was read, or
+   * the slot is past. `taken`: a sale of this name is there that is not this slot's.
+   */
+  async openSlot(
+    tenant: string,
+    id: string,
+    { openedUntil, version }: Pick<ScheduleRow, 'openedUntil' | 'version'>,
+    { startsAt, endsAt, sale, options, terms, items }: NewSlot,
+  ): Promise<'opened' | 'passed' | 'taken'> {
+    const [row] = await this.#postgres.query<{ opened: boolean; taken: boolean }>('openSlot', [
+      tenant,
+      id,
+      openedUntil,
+      version,
+      startsAt,
+      endsAt,
+      sale,
+      JSON.stringify(options),
+      JSON.stringify(terms),
+      textArray(items.map((item) => item.id)),
+      `{${items.map(({ quantity }) => quantity)}}`,
+    ])
+    if (row?.opened) return 'opened'
+    return row?.taken ? 'taken' : 'passed'
+  }
+
+  /** Slots that end after a time, the first of them first. */
+  async slots(tenant: string, id: string, endAfter: number, most: number): Promise<OpenSlot[]> {
+    const rows = await this.#postgres.query<Raw & Pick<OpenSlot, 'options' | 'buckets'>>('readSlots', [
+      tenant,
+      id,
+      endAfter,
+      most,
+    ])
+    return rows.map((row) => ({ ...slotOf(row), options: row.options, buckets: row.buckets }))
+  }
+
+  /** Slots that begin before a time, the last of them first. */
+  async list(tenant: string, id: string, before: number, most: number): Promise<SlotRow[]> {
+    return (await this.#postgres.query<Raw>('listSlots', [tenant, id, before, most])).map(slotOf)
+  }
+
+  /** Items of a sale in their order, behind a number. */
+  async pageOfItems(tenant: string, sale: string, after: number, most: number): Promise<SaleItem[]> {
+    const rows = await this.#postgres.query<{ item: number; id: string; quantity: string }>('pageOfSaleItems', [
+      tenant,
+      sale,
+      after,
+      most,
+    ])
+    return rows.map(({ item, id, quantity }) => ({ item, id, quantity: Number(quantity) }))
+  }
+}
+
+const slotOf = ({ starts_at, ends_at, sale, version, opened_at, ready }: Raw): SlotRow => ({
+  startsAt: Number(starts_at),
+  endsAt: Number(ends_at),
+  sale,
+  version,
+  openedAt: Number(opened_at),
+  ready,
+})
