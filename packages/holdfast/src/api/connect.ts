@@ -35,6 +35,7 @@ import {
 import { Sequencer } from '../sequencer/index.js'
 import type { Telemetry } from '../telemetry/index.js'
 import { Auditing, type BackgroundAudit, checkBackground } from './audit.js'
+import { SaleFinder } from './sale-checkout.js'
 import { SaleMemory } from './sale-items.js'
 import type { SaleTenant } from './tenant.js'
 import * as check from './validate.js'
@@ -97,6 +98,8 @@ export interface ConnectOptions {
 export interface Shared extends Omit<SaleTenant, 'keys' | 'saleMemory'> {
   readonly auditing: Auditing
   memoryOf(tenant: string, saleId: string): SaleMemory
+  readonly saleFinder: SaleFinder
+  readonly telemetry: Telemetry
   readonly close: () => Promise<void>
   readonly reconcile: (options: ReconcileOptions) => Promise<ReconcileReport>
   keysOf(tenant: string): Keys
@@ -333,6 +336,8 @@ function share(
     locks,
     sales,
     memoryOf,
+    saleFinder: new SaleFinder(),
+    telemetry: given.telemetry,
     auditing,
     durability,
     timeoutMs,

@@ -3,8 +3,15 @@ import { type Facts, HoldfastError } from '../errors/index.js'
 import type { SaleTerms } from '../journal/index.js'
 import { checkoutWords, command, genesisHash, type Entry as MachineEntry, readLinesText } from '../machine/index.js'
 import { type Place, readCode } from '../redis/index.js'
-import type { Running } from '../sequencer/index.js'
 import type { SaleMemory } from './sale-items.js'
+import {
+  readItems,
+  readRunning,
+  readStates,
+  type SaleItemState,
+  type SaleItemsOptions,
+  type SaleState,
+} from './sale-reading.js'
 import { checkItem, checkTerms, type ItemOptions, limitOf, type SaleOptions, shareOf } from './sale-terms.js'
 import { checkOptions, type OperationOptions, type SaleTenant } from './tenant.js'
 import * as check from './validate.js'
@@ -46,16 +53,6 @@ export interface Purchase {
   readonly at: number
 }
 
-export interface SaleState extends Omit<SaleTerms, 'itemsHash'> {
-  readonly id: string
-  /** What can be checked out, what lies in open checkouts, what was bought. */
-  readonly stock: number
-  readonly reserved: number
-  readonly sold: number
-  /** False: it was closed. */
-  readonly open: boolean
-}
-
 const LINES_MAX = 100
 const CURRENCY = 'stock'
 
@@ -86,7 +83,7 @@ export class Sale {
           await journal.open({ ref, tenant, id: this.id, currency: CURRENCY, creditLimit: 0, metadata: '', head })
           await this.#fill(place, limitOf(terms, items, bucket))
         }
-        await sales.ready(keys.tenant, this.id)
+        await sales.ready(keys.tenant, this.id, keys.ofSale(this.id, 0).ref)
       }
       return this.#state(terms)
     })
@@ -99,6 +96,13 @@ export class Sale {
       const terms = await this.#memory.terms()
       return terms && this.#state(terms)
     })
+  }
+
+  /** Its items in their order, a page at a time, and what is left of each: as it stood within the last seconds. */
+  async items(options: SaleItemsOptions = {}): Promise<SaleItemState[]> {
+    const items = await readItems(this.#tenant, this.id, options)
+    if (!items) throw new HoldfastError('sale_not_found')
+    return items
   }
 
   /** Into the user's running checkout, or a new one: all of it or nothing. */
@@ -171,7 +175,7 @@ export class Sale {
     return within(timeoutMs, check.options('options', options), async () => {
       const terms = await this.#terms()
       const place = keys.ofSale(this.id, bucketOf(buyer, terms))
-      const running = (await this.#hot(place, buyer)) ?? (await this.#cold(place, buyer))
+      const running = await readRunning(this.#tenant, place, buyer)
       if (!running) return null
       // What Redis has decided and the journal has not may never come to be.
       const [made] = await journal.find([{ ref: place.ref, key: running.hold }])
@@ -184,30 +188,14 @@ export class Sale {
   async close(options: Omit<PurchaseOptions, 'take'> = {}): Promise<SaleState> {
     const terms = await this.#terms()
     const { keys, engine, durability } = this.#tenant
-    const freeze = command({ kind: 'freeze', key: '~close', counter: CURRENCY })
     const given = checkOptions(options, durability)
     for (let bucket = 0; bucket < terms.buckets; bucket += 1) {
+      // One after the other: when the last is closed all are, and so much can be told of it.
+      const metadata = JSON.stringify({ bucket, buckets: terms.buckets })
+      const freeze = command({ kind: 'freeze', key: '~close', counter: CURRENCY, metadata })
       await engine.submit(keys.ofSale(this.id, bucket), freeze, { ...given, memory: false })
     }
     return this.#state(terms)
-  }
-
-  /** Undefined: Redis can't say. */
-  async #hot(place: Place, buyer: string): Promise<Running | null | undefined> {
-    const { sequencer, journal } = this.#tenant
-    const [row] = await journal.read([place.ref])
-    const running = await sequencer.running(place, row?.epoch ?? 0, buyer).catch(() => 'untrusted' as const)
-    return running === 'untrusted' ? undefined : running
-  }
-
-  async #cold(place: Place, buyer: string): Promise<Running | null> {
-    const { sales, journal } = this.#tenant
-    const [row] = await journal.read([place.ref])
-    if (!row) return null
-    const { buyers, checkouts } = await sales.stock(place.ref, row.seq)
-    const hold = buyers.get(buyer)?.running ?? ''
-    const last = hold === '' ? null : await journal.holdEntry(place.ref, hold)
-    return last && { hold, expiresAt: last.holdExpiresAt, lines: checkouts.get(hold)?.lines ?? [] }
   }
 
   async #terms(): Promise<SaleTerms> {
@@ -269,14 +257,9 @@ export class Sale {
     return lines.map(({ quantity }, at) => ({ id: items[at]?.id ?? '', quantity }))
   }
 
-  async #state({ itemsHash: _, ...terms }: SaleTerms): Promise<SaleState> {
-    const { keys, journal } = this.#tenant
-    const refs = Array.from({ length: terms.buckets }, (_, bucket) => keys.ofSale(this.id, bucket).ref)
-    const rows = await journal.read(refs)
-    const stock = rows.reduce((sum, { available }) => sum + available, 0)
-    const reserved = rows.reduce((sum, row) => sum + row.reserved, 0)
-    const open = rows.every(({ status }) => status === 'active')
-    return { id: this.id, ...terms, stock, reserved, sold: terms.limit - stock - reserved, open }
+  async #state(terms: SaleTerms): Promise<SaleState> {
+    const [state] = await readStates(this.#tenant, [{ id: this.id, terms }])
+    return state as SaleState
   }
 }
 
