@@ -37,6 +37,7 @@ import {
 import { Sequencer } from '../sequencer/index.js'
 import type { Telemetry } from '../telemetry/index.js'
 import { Auditing, type BackgroundAudit, checkBackground } from './audit.js'
+import { SaleFinder } from './sale-checkout.js'
 import { SaleMemory } from './sale-items.js'
 import { Schedules } from './sale-schedule.js'
 import { SoldOutWatch } from './sale-sold-out.js'
@@ -101,6 +102,8 @@ export interface ConnectOptions {
 export interface Shared extends Omit<SaleTenant, 'keys' | 'saleMemory'> {
   readonly auditing: Auditing
   memoryOf(tenant: string, saleId: string): SaleMemory
+  readonly saleFinder: SaleFinder
+  readonly telemetry: Telemetry
   readonly close: () => Promise<void>
   readonly reconcile: (options: ReconcileOptions) => Promise<ReconcileReport>
   keysOf(tenant: string): Keys
@@ -347,6 +350,8 @@ function share(
     soldOut,
     schedules,
     memoryOf,
+    saleFinder: new SaleFinder(),
+    telemetry: given.telemetry,
     auditing,
     durability,
     timeoutMs,

@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto'
-import type { FeedItem, FeedRow } from '../journal/index.js'
+import type { FeedItem, FeedRow, FeedSale } from '../journal/index.js'
 import { isShort, type Entry as MachineEntry, readMeter, usedBy } from '../machine/index.js'
 import { entryOf } from './receipt.js'
+import { SALE_EVENT_NAMES, saleFacts, saleNotice } from './sale-events.js'
 
 /** What can be told of wallets. Each follows from the journal alone, or is noted beside it: so every process tells the same. */
-export const EVENT_NAMES = [
+export const WALLET_EVENT_NAMES = [
   'entry.appended',
   'balance.low',
   'hold.expiring',
@@ -12,6 +13,8 @@ export const EVENT_NAMES = [
   'session.final',
   'audit.finding',
 ] as const
+
+export const EVENT_NAMES = [...WALLET_EVENT_NAMES, ...SALE_EVENT_NAMES] as const
 
 export type EventName = (typeof EVENT_NAMES)[number]
 
@@ -21,14 +24,18 @@ export interface WalletEvent {
   readonly event: EventName
   /** Milliseconds since 1970. */
   readonly at: number
-  /** Null: of a finding about no wallet that there is. */
+  /** Null: it is about a sale, or a finding about no wallet that there is. */
   readonly wallet: string | null
+  /** Of what is about a sale: that, by its id. */
+  readonly sale?: string
   readonly [fact: string]: unknown
 }
 
 /** What an item of the feed comes to. `balanceLow`: below what, for who wants to know. */
 export function eventsOf({ at }: Pick<FeedRow, 'at'>, item: FeedItem, balanceLow: number | null): WalletEvent[] {
-  const { wallet, entry, notice } = item
+  const { wallet, sale, entry, notice } = item
+  if (sale && notice?.event !== 'audit.finding') return ofSale(at, sale, item)
+  if (notice && sale) return [{ ...noticed(at, null, notice), sale: sale.id }]
   if (notice) return [noticed(at, wallet, notice)]
   if (!entry) return []
   const told: [EventName, Record<string, unknown>][] = [['entry.appended', { entry: entryOf(entry) }]]
@@ -39,6 +46,18 @@ export function eventsOf({ at }: Pick<FeedRow, 'at'>, item: FeedItem, balanceLow
     told.push(['balance.low', { seq: entry.seq, available: entry.available, threshold: balanceLow }])
   }
   return told.map(([event, facts]) => ({ id: `${entry.hash}:${event}`, event, at: entry.at, wallet, ...facts }))
+}
+
+function ofSale(at: number, sale: FeedSale, { entry, notice }: FeedItem): WalletEvent[] {
+  if (notice) {
+    const { id, facts } = saleNotice(sale, notice)
+    const event = notice.event as EventName
+    return [{ id: `${id}:${event}`, event, at, wallet: null, sale: sale.id, ...facts }]
+  }
+  if (!entry) return []
+  return saleFacts(sale, entry).map(([event, facts]) => {
+    return { id: `${entry.hash}:${event}`, event, at: entry.at, wallet: null, sale: sale.id, ...facts }
+  })
 }
 
 /** Once on the way down: below it now, and not before. */

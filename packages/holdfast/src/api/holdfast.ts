@@ -2,7 +2,10 @@ import type { AuditReport, RebuildReport } from '../audit/index.js'
 import type { ReconcileOptions, ReconcileReport } from '../reconcile/index.js'
 import type { AuditOptions, FindingsOptions, KeptFinding, RebuildOptions } from './audit.js'
 import { type ConnectOptions, open, type Shared } from './connect.js'
-import { Sale } from './sale.js'
+import type { Sale } from './sale.js'
+import { CheckoutRef } from './sale-checkout.js'
+import { saleOf } from './sale-measured.js'
+import { readSales, type SaleState, type SalesOptions } from './sale-reading.js'
 import { SaleSchedule } from './sale-schedule.js'
 import type { SaleTenant } from './tenant.js'
 import { type Transfer, type TransferOptions, transfer } from './transfer.js'
@@ -53,7 +56,17 @@ export class Holdfast {
 
   /** A sale by its id, without I/O. */
   sale(id: string): Sale {
-    return new Sale(this.#tenant(), id)
+    return saleOf(this.#tenant(), id, this.#shared.telemetry)
+  }
+
+  /** The sales of this tenant, in the order of their ids, a page at a time. */
+  async sales(options: SalesOptions = {}): Promise<SaleState[]> {
+    return readSales(this.#tenant(), options)
+  }
+
+  /** A checkout by its code, of whichever sale, without I/O. */
+  checkoutRef(code: string): CheckoutRef {
+    return new CheckoutRef(this.#tenant(), this.#shared.saleFinder, (id) => this.sale(id), code)
   }
 
   /** Sales that come again and again, by the id of their schedule, without I/O. */

@@ -3,10 +3,16 @@ import { type Facts, HoldfastError } from '../errors/index.js'
 import type { SaleTerms } from '../journal/index.js'
 import { checkoutWords, command, genesisHash, type Entry as MachineEntry, readLinesText } from '../machine/index.js'
 import { type Place, readCode } from '../redis/index.js'
-import type { Running } from '../sequencer/index.js'
 import type { SaleMemory } from './sale-items.js'
 import { buyWith, checkPay, type Paid, type PayOptions, paidFor } from './sale-pay.js'
-import { isSoldOut } from './sale-sold-out.js'
+import {
+  readItems,
+  readRunning,
+  readStates,
+  type SaleItemState,
+  type SaleItemsOptions,
+  type SaleState,
+} from './sale-reading.js'
 import { checkItem, checkTerms, type ItemOptions, limitOf, type SaleOptions, shareOf } from './sale-terms.js'
 import { checkOptions, type OperationOptions, type SaleTenant } from './tenant.js'
 import * as check from './validate.js'
@@ -52,18 +58,6 @@ export interface Purchase {
   readonly paid: Paid | null
 }
 
-export interface SaleState extends Omit<SaleTerms, 'itemsHash'> {
-  readonly id: string
-  /** What can be checked out, what lies in open checkouts, what was bought. */
-  readonly stock: number
-  readonly reserved: number
-  readonly sold: number
-  /** False: it was closed. */
-  readonly open: boolean
-  /** Everything is bought, for good. With a stock of 0 and something in `reserved` it may come back. */
-  readonly soldOut: boolean
-}
-
 const LINES_MAX = 100
 const CURRENCY = 'stock'
 
@@ -94,7 +88,7 @@ export class Sale {
           await journal.open({ ref, tenant, id: this.id, currency: CURRENCY, creditLimit: 0, metadata: '', head })
           await this.#fill(place, limitOf(terms, items, bucket))
         }
-        await sales.ready(keys.tenant, this.id)
+        await sales.ready(keys.tenant, this.id, keys.ofSale(this.id, 0).ref)
       }
       return this.#state(terms)
     })
@@ -117,6 +111,13 @@ export class Sale {
     const signal = check.signal(check.options('options', options).signal)
     const terms = await this.#terms()
     return this.#tenant.soldOut.wait(this.#refs(terms), terms, signal)
+  }
+
+  /** Its items in their order, a page at a time, and what is left of each: as it stood within the last seconds. */
+  async items(options: SaleItemsOptions = {}): Promise<SaleItemState[]> {
+    const items = await readItems(this.#tenant, this.id, options)
+    if (!items) throw new HoldfastError('sale_not_found')
+    return items
   }
 
   /** Into the user's running checkout, or a new one: all of it or nothing. */
@@ -202,7 +203,7 @@ export class Sale {
     return within(timeoutMs, check.options('options', options), async () => {
       const terms = await this.#terms()
       const place = keys.ofSale(this.id, bucketOf(buyer, terms))
-      const running = (await this.#hot(place, buyer)) ?? (await this.#cold(place, buyer))
+      const running = await readRunning(this.#tenant, place, buyer)
       if (!running) return null
       // What Redis has decided and the journal has not may never come to be.
       const [made] = await journal.find([{ ref: place.ref, key: running.hold }])
@@ -215,30 +216,14 @@ export class Sale {
   async close(options: Omit<PurchaseOptions, 'take' | 'pay'> = {}): Promise<SaleState> {
     const terms = await this.#terms()
     const { keys, engine, durability } = this.#tenant
-    const freeze = command({ kind: 'freeze', key: '~close', counter: CURRENCY })
     const given = checkOptions(options, durability)
     for (let bucket = 0; bucket < terms.buckets; bucket += 1) {
+      // One after the other: when the last is closed all are, and so much can be told of it.
+      const metadata = JSON.stringify({ bucket, buckets: terms.buckets })
+      const freeze = command({ kind: 'freeze', key: '~close', counter: CURRENCY, metadata })
       await engine.submit(keys.ofSale(this.id, bucket), freeze, { ...given, memory: false })
     }
     return this.#state(terms)
-  }
-
-  /** Undefined: Redis can't say. */
-  async #hot(place: Place, buyer: string): Promise<Running | null | undefined> {
-    const { sequencer, journal } = this.#tenant
-    const [row] = await journal.read([place.ref])
-    const running = await sequencer.running(place, row?.epoch ?? 0, { buyer }).catch(() => 'untrusted' as const)
-    return running === 'untrusted' ? undefined : running
-  }
-
-  async #cold(place: Place, buyer: string): Promise<Running | null> {
-    const { sales, journal } = this.#tenant
-    const [row] = await journal.read([place.ref])
-    if (!row) return null
-    const { buyers, checkouts } = await sales.stock(place.ref, row.seq)
-    const hold = buyers.get(buyer)?.running ?? ''
-    const last = hold === '' ? null : await journal.holdEntry(place.ref, hold)
-    return last && { hold, expiresAt: last.holdExpiresAt, lines: checkouts.get(hold)?.lines ?? [] }
   }
 
   async #terms(): Promise<SaleTerms> {
@@ -313,21 +298,9 @@ export class Sale {
     return Array.from({ length: buckets }, (_, bucket) => this.#tenant.keys.ofSale(this.id, bucket).ref)
   }
 
-  async #state({ itemsHash: _, ...terms }: SaleTerms): Promise<SaleState> {
-    const { journal } = this.#tenant
-    const rows = await journal.read(this.#refs(terms))
-    const stock = rows.reduce((sum, { available }) => sum + available, 0)
-    const reserved = rows.reduce((sum, row) => sum + row.reserved, 0)
-    const open = rows.every(({ status }) => status === 'active')
-    return {
-      id: this.id,
-      ...terms,
-      stock,
-      reserved,
-      sold: terms.limit - stock - reserved,
-      open,
-      soldOut: isSoldOut(rows),
-    }
+  async #state(terms: SaleTerms): Promise<SaleState> {
+    const [state] = await readStates(this.#tenant, [{ id: this.id, terms }])
+    return state as SaleState
   }
 }
 

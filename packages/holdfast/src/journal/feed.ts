@@ -1,22 +1,31 @@
-import type { Entry } from '../machine/index.js'
+import { type Entry, readLinesText } from '../machine/index.js'
 import type { Postgres } from '../postgres/index.js'
 import { type EntryRow, readEntry } from './rows.js'
 
 /** What is no entry, as it was noted: `event` and its facts. */
 export type Notice = { readonly event: string } & Readonly<Record<string, unknown>>
 
+/** A sale, and its items that were met with, by their numbers. */
+export interface FeedSale {
+  readonly id: string
+  readonly buckets: number
+  readonly itemIds: ReadonlyMap<number, string>
+}
+
 /** One thing that happened: an entry, or a notice. */
 export interface FeedItem {
   /** Its place in the row: which of its runs, and how far into that. */
   readonly run: number
   readonly offset: number
-  /** Null: there is no such wallet, or the notice is about none. */
+  /** Null: there is no such wallet, or it is about none. */
   readonly wallet: string | null
+  /** Null: it is about none. */
+  readonly sale: FeedSale | null
   readonly entry: Entry | null
   readonly notice: Notice | null
 }
 
-/** A row of the feed: what happened to wallets of one tenant, about at the same time. */
+/** A row of the feed: what happened to wallets and sales of one tenant, about at the same time. */
 export interface FeedRow {
   readonly position: number
   readonly mark: number
@@ -42,8 +51,11 @@ export interface FeedQuestion {
   readonly tenants: readonly string[]
   readonly after: number
   readonly upTo: number
-  /** Only what is about this wallet of the one tenant. */
+  /** Those of the tenants of which sales are wanted as well. Default: of none. */
+  readonly salesOf?: readonly string[]
+  /** Only what is about this wallet, or this sale, of the one tenant. */
   readonly wallet?: string | null
+  readonly sale?: string | null
 }
 
 interface ItemRow extends Omit<EntryRow, 'seq'> {
@@ -57,6 +69,8 @@ interface ItemRow extends Omit<EntryRow, 'seq'> {
   first: string | null
   notice: Notice | null
   wallet_id: string | null
+  sale_id: string | null
+  buckets: number | null
   prev_hex: string
 }
 
@@ -111,12 +125,33 @@ export class PostgresFeed {
   }
 
   /** Rows in their order, and up to which position these are all that there are. */
-  async read({ tenants, after, upTo, wallet = null }: FeedQuestion): Promise<{ rows: FeedRow[]; end: number }> {
+  async read(question: FeedQuestion): Promise<{ rows: FeedRow[]; end: number }> {
+    const { tenants, after, upTo, salesOf = [], wallet = null, sale = null } = question
     const last = Math.min(upTo, after + READ_SPAN)
-    const values = [tenants, after, last, READ_ROWS, READ_ENTRIES, wallet]
-    const { rows, size } = readRows(await this.#postgres.query<ItemRow>('readFeed', values))
+    const values = [tenants, after, last, READ_ROWS, READ_ENTRIES, wallet, salesOf, sale]
+    const found = await this.#postgres.query<ItemRow>('readFeed', values)
+    const { rows, size } = readRows(found, await this.#itemIds(found))
     const cut = rows.length === READ_ROWS || size >= READ_ENTRIES
     return { rows, end: cut ? (rows.at(-1) as FeedRow).position : last }
+  }
+
+  /** Entries name items by their numbers. Costs nothing where there is nothing of sales. */
+  async #itemIds(found: readonly ItemRow[]): Promise<ItemIds> {
+    const wanted = new Map<string, [tenant: string, sale: string, item: number]>()
+    for (const { tenant, sale_id: sale, metadata, kind } of found) {
+      if (sale === null || !metadata || !LISTING.has(kind)) continue
+      for (const { item } of readLinesText(metadata)) wanted.set(`${tenant} ${item} ${sale}`, [tenant, sale, item])
+    }
+    const ids: ItemIds = new Map()
+    if (wanted.size === 0) return ids
+    const all = [...wanted.values()]
+    const columns = [all.map(([tenant]) => tenant), all.map(([, sale]) => sale), all.map(([, , item]) => item)]
+    const rows = await this.#postgres.query<{ tenant: string; sale: string; item: number; id: string }>(
+      'feedItems',
+      columns,
+    )
+    for (const { tenant, sale, item, id } of rows) itemIdsOf(ids, tenant, sale).set(item, id)
+    return ids
   }
 
   /** Notices about wallets, by their refs; `tenant` for those about no wallet. Not kept where nobody asks for events. */
@@ -137,7 +172,21 @@ export class PostgresFeed {
   }
 }
 
-function readRows(found: readonly ItemRow[]): { rows: FeedRow[]; size: number } {
+/** By tenant and sale. */
+type ItemIds = Map<string, Map<number, string>>
+
+/** Kinds of entries of sales that say in their metadata what is in a checkout, or was bought. */
+const LISTING: ReadonlySet<string> = new Set(['hold', 'extend', 'settle'])
+
+function itemIdsOf(ids: ItemIds, tenant: string, sale: string): Map<number, string> {
+  // No tenant has a blank in it.
+  const name = `${tenant} ${sale}`
+  const known = ids.get(name) ?? new Map<number, string>()
+  ids.set(name, known)
+  return known
+}
+
+function readRows(found: readonly ItemRow[], itemIds: ItemIds): { rows: FeedRow[]; size: number } {
   const rows: (FeedRow & { items: FeedItem[] })[] = []
   let size = 0
   for (const row of found) {
@@ -146,19 +195,20 @@ function readRows(found: readonly ItemRow[]): { rows: FeedRow[]; size: number } 
       rows.push({ position, mark: row.mark, tenant: row.tenant, at: Number(row.fed_at), items: [] })
       size += row.size
     }
-    const item = readItem(row)
+    const item = readItem(row, itemIds)
     if (item) rows.at(-1)?.items.push(item)
   }
   return { rows, size }
 }
 
-function readItem(row: ItemRow): FeedItem | null {
-  const { n, first, notice, wallet_id: wallet } = row
+function readItem(row: ItemRow, itemIds: ItemIds): FeedItem | null {
+  const { n, first, notice, wallet_id: wallet, sale_id: id } = row
   if (n === null) return null
   const run = Number(n)
-  if (notice !== null) return { run, offset: 0, wallet, entry: null, notice }
+  const sale = id === null ? null : { id, buckets: row.buckets ?? 1, itemIds: itemIdsOf(itemIds, row.tenant, id) }
+  if (notice !== null) return { run, offset: 0, wallet, sale, entry: null, notice }
   // A journal that somebody has damaged: audits tell of that.
   if (row.seq === null) return null
   const entry = readEntry({ ...row, seq: row.seq }, row.prev_hex)
-  return { run, offset: entry.seq - Number(first), wallet, entry, notice: null }
+  return { run, offset: entry.seq - Number(first), wallet, sale, entry, notice: null }
 }

@@ -1,5 +1,13 @@
 export * from './audits.js'
-export { type FeedHead, type FeedItem, type FeedRow, type Notice, PostgresFeed, type Relayed } from './feed.js'
+export {
+  type FeedHead,
+  type FeedItem,
+  type FeedRow,
+  type FeedSale,
+  type Notice,
+  PostgresFeed,
+  type Relayed,
+} from './feed.js'
 export { type HoldReading, type HoldStatus, holdAfter } from './hold-reading.js'
 export {
   type Begun,

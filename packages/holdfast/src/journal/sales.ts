@@ -60,8 +60,25 @@ export class PostgresSales {
     return row ?? null
   }
 
-  async ready(tenant: string, id: string): Promise<void> {
-    await this.#postgres.query('readySale', [tenant, id])
+  /** `ref`: of one of its buckets, for who asks for events. */
+  async ready(tenant: string, id: string, ref: string): Promise<void> {
+    await this.#postgres.query('readySale', [tenant, id, ref])
+  }
+
+  /** Those after an id, by the bytes of their ids. */
+  async list(tenant: string, after: string, most: number): Promise<{ id: string; terms: SaleTerms }[]> {
+    return this.#postgres.query<{ id: string; terms: SaleTerms }>('listSales', [tenant, after, most])
+  }
+
+  /** Items in their order, those behind the one with this number. */
+  async itemsAfter(tenant: string, id: string, item: number, most: number): Promise<SaleItem[]> {
+    const rows = await this.#postgres.query<{ item: number; id: string; quantity: string }>('listSaleItems', [
+      tenant,
+      id,
+      item,
+      most,
+    ])
+    return rows.map(({ item, id, quantity }) => ({ item, id, quantity: Number(quantity) }))
   }
 
   async items(

@@ -287,6 +287,10 @@ SET state = 'FAILED_RETRYABLE', reason = CASE state WHEN 'PROCESSING' THEN $6 EL
     expires_at = clock_ms() + $7::bigint
 WHERE owner = $1 AND tenant = $2 AND operation = $3 AND key = $4 AND token = $5 AND state <> 'COMPLETED'
 RETURNING 1 AS failed`,
+  feedItems: `-- Items by their numbers, each of a sale of a tenant.
+SELECT i.tenant, i.sale, i.item, i.id
+FROM unnest($1::text[], $2::text[], $3::integer[]) AS wanted(tenant, sale, item)
+JOIN sale_items i USING (tenant, sale, item)`,
   feedMark: `-- The mark at a position, and the head. No mark: the feed does not reach back so far, or there never was such a position.
 SELECT h.position AS head, (SELECT f.mark FROM feed f WHERE f.position = $1) AS mark FROM feed_head h`,
   findApiKeys: `-- \`clock\`: whether it has expired is a question to one clock, not to each server's own.
@@ -400,6 +404,10 @@ FROM findings f
 LEFT JOIN wallets w ON w.ref = CASE WHEN f.ref ~ '^[0-9a-f]{32}$' THEN f.ref::uuid END
 WHERE f.tenant = $1 AND f.id > $2 AND ($3 = '' OR starts_with(w.id, $3)) AND f.last_at >= $4
 ORDER BY f.id LIMIT $5`,
+  listSaleItems: `-- Items of a sale in their order, after the $3rd.
+SELECT item, id, quantity FROM sale_items WHERE tenant = $1 AND sale = $2 AND item > $3 ORDER BY item LIMIT $4`,
+  listSales: `-- A page of a tenant's sales by id, after $2. Those that are not filled yet are none.
+SELECT id, terms FROM sales WHERE tenant = $1 AND id > $2 AND ready ORDER BY id LIMIT $3`,
   listSlots: `-- Those that begin before a time, the last of them first.
 SELECT l.starts_at, l.ends_at, l.sale, l.version, l.opened_at, s.ready
 FROM sale_slots l JOIN sales s ON s.tenant = l.tenant AND s.id = l.sale
@@ -621,7 +629,8 @@ FROM entries e
 WHERE e.wallet = $1 AND e.seq >= $2 ORDER BY e.seq LIMIT $3`,
   readFeed: `-- Rows of the feed after a position and up to another, of some tenants, with all that they are about: at most $4 rows, and no further one
 -- once $5 entries are read. $6: only what is about this wallet, of the first of the tenants; the rows themselves come in any case.
--- What happens in sales is no event of a wallet.
+-- What happens in sales is wanted of the tenants $7 alone: who follows wallets need not read of every checkout. What audits find there is for all.
+-- $8: only what is about this sale, of the first of the tenants.
 WITH seen AS (
   SELECT f.*, sum(f.size) OVER (ORDER BY f.position) - f.size AS before
   FROM (SELECT * FROM feed WHERE tenant = ANY ($1::text[]) AND position > $2 AND position <= $3 ORDER BY position LIMIT $4) AS f
@@ -630,16 +639,22 @@ WITH seen AS (
 ), chosen AS (
   SELECT p.position, i.* FROM page p
   CROSS JOIN unnest(p.wallets, p.firsts, p.lasts, p.notices) WITH ORDINALITY AS i(wallet, first, last, notice, n)
-  WHERE NOT is_sale(i.wallet) AND ($6::text IS NULL OR i.wallet = (
-    SELECT w.ref FROM wallets w WHERE w.tenant = ($1::text[])[1] AND w.id COLLATE "C" = $6 AND NOT is_sale(w.ref)))
+  WHERE (is_sale(i.wallet) IS NOT TRUE OR p.tenant = ANY ($7::text[]) OR i.notice ->> 'event' = 'audit.finding')
+    AND ($6::text IS NULL OR i.wallet = (
+      SELECT w.ref FROM wallets w WHERE w.tenant = ($1::text[])[1] AND w.id COLLATE "C" = $6 AND NOT is_sale(w.ref)))
+    AND ($8::text IS NULL OR i.wallet IN (
+      SELECT w.ref FROM wallets w WHERE w.tenant = ($1::text[])[1] AND w.id COLLATE "C" = $8 AND is_sale(w.ref)))
 )
-SELECT p.position AS feed_position, p.mark, p.tenant, p.size, p.at AS fed_at, c.n, c.first, c.notice, w.id AS wallet_id, e.*,
+SELECT p.position AS feed_position, p.mark, p.tenant, p.size, p.at AS fed_at, c.n, c.first, c.notice,
+       CASE WHEN is_sale(c.wallet) IS NOT TRUE THEN w.id END AS wallet_id, CASE WHEN is_sale(c.wallet) THEN w.id END AS sale_id,
+       (s.terms ->> 'buckets')::integer AS buckets, e.*,
        encode(e.hash, 'hex') AS hash_hex,
        encode(coalesce(lag(e.hash) OVER (PARTITION BY p.position, c.n ORDER BY e.seq),
                        (SELECT b.hash FROM entries b WHERE b.wallet = e.wallet AND b.seq = e.seq - 1), w.genesis), 'hex') AS prev_hex
 FROM page p
 LEFT JOIN chosen c ON c.position = p.position
 LEFT JOIN wallets w ON w.ref = c.wallet
+LEFT JOIN sales s ON is_sale(c.wallet) AND s.tenant = w.tenant AND s.id = w.id
 LEFT JOIN entries e ON e.wallet = c.wallet AND e.seq BETWEEN c.first AND c.last
 ORDER BY p.position, c.n, e.seq`,
   readFlagChanges: `-- What was done to the flags of a tenant, or to the one of name $2: the latest first, from before change $3.
@@ -703,7 +718,13 @@ SELECT seq, kind, key, hold, params, metadata FROM entries WHERE wallet = $1 AND
   readWallets: `SELECT replace(ref::text, '-', '') AS ref, id, currency, metadata, opened_at, initial_limit, epoch, owner, memory, seq,
        encode(head, 'hex') AS head, at, available, reserved, credit_limit, status, due, since
 FROM wallets WHERE ref = ANY ($1::uuid[])`,
-  readySale: `UPDATE sales SET ready = true WHERE tenant = $1 AND id = $2 AND NOT ready`,
+  readySale: `-- All of its stock is there: from now on it can be bought. Said once, where somebody asks for events, of the bucket $3.
+WITH opened AS (
+  UPDATE sales SET ready = true WHERE tenant = $1 AND id = $2 AND NOT ready RETURNING terms - 'itemsHash' AS terms
+)
+INSERT INTO feed_inbox (wallets, firsts, lasts, notice, tenant)
+SELECT ARRAY[$3::uuid], '{0}', '{0}', jsonb_build_object('event', 'sale.opened', 'terms', o.terms), $1
+FROM opened o WHERE EXISTS (SELECT FROM settings s WHERE s.feed_until > clock_ms())`,
   rebuildPage: `-- A page of a shard's wallets, those that are to be in Redis: with open holds, used since a time, or all.
 WITH page AS MATERIALIZED (
   SELECT wallet FROM audits WHERE shard = $1 AND wallet > $2 ORDER BY wallet LIMIT $3

@@ -86,6 +86,21 @@ export const METRICS = {
     labels: ['where'],
     help: 'Wallets that the sweeper looked after: hot (on the agenda in Redis), cold (Postgres said that a hold may have run out)',
   },
+  holdfast_sale_results_total: {
+    type: 'counter',
+    labels: ['operation', 'result'],
+    help: 'What was asked of sales (open, checkout, purchase, cancel, close), by what became of it: done, replayed (the first answer again), or the code of the refusal: sold_out, user_limit, sale_not_active, …',
+  },
+  holdfast_sale_units_total: {
+    type: 'counter',
+    labels: ['operation'],
+    help: 'Units of stock that went into checkouts (checkout) and were bought (purchase), repeated calls aside',
+  },
+  holdfast_sale_duration_seconds: {
+    type: 'histogram',
+    labels: ['operation'],
+    help: 'Time from a call of a sale to its answer, whatever that was',
+  },
   holdfast_memory_lost_total: {
     type: 'counter',
     labels: [],

@@ -250,7 +250,6 @@ async function useStock(on: StrictRunner): Promise<void> {
     expect(await sequencer.running(place, 0, of)).toMatchObject({ hold: 'code' })
   }
   expect(await sequencer.now(place)).toBe(START)
-  expect(await sequencer.running(place, 0, 'buyer')).toMatchObject({ hold: 'code' })
   now += 5_000
   const tended = (acked: number) => sequencer.tend(place.agendaKey, [{ place, epoch: state.epoch, acked }])
   expect(await tended(3)).toMatchObject([{ entries: [{ kind: 'expire' }] }])

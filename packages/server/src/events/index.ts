@@ -1,2 +1,2 @@
 export { EventHub, type EventSettings } from './hub.js'
-export { chosenEvents, type Subscription, toldOf } from './subscription.js'
+export { chosenEvents, type Subscription, toldOf, wantsSales } from './subscription.js'

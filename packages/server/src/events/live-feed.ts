@@ -1,7 +1,7 @@
 import type { FeedHead, FeedRow, PostgresFeed } from 'holdfast'
 import type { ServerTelemetry } from '../metrics/index.js'
 import { behindRow, isWholeRow, type Position } from './position.js'
-import type { Subscription } from './subscription.js'
+import { type Subscription, wantsSales } from './subscription.js'
 
 export interface LiveFeedSettings {
   readonly telemetry: ServerTelemetry
@@ -41,8 +41,9 @@ export class LiveFeed {
   readonly #settings: LiveFeedSettings
   readonly #listeners = new Map<string, Set<Listener>>()
   readonly #followers = new Set<() => void>()
-  /** From where on the rows of a tenant are all in memory. */
+  /** From where on the rows of a tenant are all in memory, and those with what happened in its sales. */
   readonly #keptFrom = new Map<string, number>()
+  readonly #salesFrom = new Map<string, number>()
   #rows: FeedRow[] = []
   #kept = 0
   /** Where we were last, with its mark; and how far those who listen were told of since. */
@@ -126,6 +127,7 @@ export class LiveFeed {
 
   listen(listener: Listener): () => void {
     const { tenant } = listener.subscription
+    if (wantsSales(listener.subscription) && !this.#salesFrom.has(tenant)) this.#salesFrom.set(tenant, this.#position)
     let of = this.#listeners.get(tenant)
     if (!of) {
       of = new Set()
@@ -135,6 +137,7 @@ export class LiveFeed {
     of.add(listener)
     return () => {
       of.delete(listener)
+      if (![...of].some(({ subscription }) => wantsSales(subscription))) this.#salesFrom.delete(tenant)
       if (of.size > 0 || this.#listeners.get(tenant) !== of) return
       this.#listeners.delete(tenant)
       this.#keptFrom.delete(tenant)
@@ -142,14 +145,18 @@ export class LiveFeed {
   }
 
   /** What comes after a position, from memory where it is still there. */
-  async read({ tenant, wallet }: Subscription, from: Position): Promise<Page> {
+  async read(subscription: Subscription, from: Position): Promise<Page> {
+    const { tenant, wallet, sale } = subscription
+    const withSales = wantsSales(subscription)
     const after = isWholeRow(from) ? from.position : from.position - 1
     const end = this.#position
     if (after >= end) return { rows: [], end }
-    if (after >= (this.#keptFrom.get(tenant) ?? Number.POSITIVE_INFINITY)) {
+    const keptFrom = (withSales ? this.#salesFrom : this.#keptFrom).get(tenant) ?? Number.POSITIVE_INFINITY
+    if (after >= keptFrom) {
       return { rows: this.#keptAfter(after).filter((row) => row.tenant === tenant), end }
     }
-    return this.#feed.read({ tenants: [tenant], after, upTo: end, wallet })
+    const salesOf = withSales ? [tenant] : []
+    return this.#feed.read({ tenants: [tenant], after, upTo: end, salesOf, wallet, sale })
   }
 
   async close(): Promise<void> {
@@ -212,15 +219,21 @@ export class LiveFeed {
   async #readOn(upTo: number): Promise<void> {
     const before = this.#position
     const tenants = [...this.#listeners.keys()]
-    const page = tenants.length > 0 ? await this.#feed.read({ tenants, after: before, upTo }) : { rows: [], end: upTo }
+    const salesOf = [...this.#salesFrom.keys()]
+    const asked = { tenants, salesOf, after: before, upTo }
+    const page = tenants.length > 0 ? await this.#feed.read(asked) : { rows: [], end: upTo }
     this.#position = page.end
     this.#keep(page.rows)
     for (const row of page.rows) this.#dispatch(row)
     // Who came while this was read is not in it, and has to look for itself.
     for (const [tenant, listeners] of this.#listeners) {
-      if (tenants.includes(tenant)) continue
-      this.#keptFrom.set(tenant, page.end)
-      for (const listener of listeners) listener.wake(before)
+      const missed = !tenants.includes(tenant)
+      const missedSales = this.#salesFrom.has(tenant) && !salesOf.includes(tenant)
+      if (missed) this.#keptFrom.set(tenant, page.end)
+      if (missedSales) this.#salesFrom.set(tenant, page.end)
+      for (const listener of listeners) {
+        if (missed || (missedSales && wantsSales(listener.subscription))) listener.wake(before)
+      }
     }
   }
 
@@ -229,9 +242,12 @@ export class LiveFeed {
     const [first] = row.items
     if (!listeners || !first) return
     const wallets = new Set(row.items.map(({ wallet }) => wallet))
+    const sales = new Set(row.items.map(({ sale }) => sale?.id))
     for (const listener of listeners) {
-      const { wallet } = listener.subscription
-      if (wallet === null || wallets.has(wallet)) listener.wake(row.position - 1)
+      const { wallet, sale } = listener.subscription
+      if ((wallet === null || wallets.has(wallet)) && (sale === null || sales.has(sale))) {
+        listener.wake(row.position - 1)
+      }
     }
     const lagMs = Date.now() - (first.entry?.at ?? row.at)
     this.#settings.telemetry.observe('events_lag_seconds', Math.max(0, lagMs) / 1_000)
@@ -247,7 +263,9 @@ export class LiveFeed {
     if (gone === 0) return
     const last = (this.#rows[gone - 1] as FeedRow).position
     this.#rows = this.#rows.slice(gone)
-    for (const [tenant, from] of this.#keptFrom) if (from < last) this.#keptFrom.set(tenant, last)
+    for (const kept of [this.#keptFrom, this.#salesFrom]) {
+      for (const [tenant, from] of kept) if (from < last) kept.set(tenant, last)
+    }
   }
 
   #keptAfter(position: number): FeedRow[] {

@@ -5,6 +5,7 @@ import { flagRoutes } from './flags.js'
 import { holdRoutes } from './holds.js'
 import type { Routes } from './index.js'
 import { operationRoutes } from './operations.js'
+import { saleRoutes } from './sales.js'
 import { sessionRoutes } from './sessions.js'
 import { tokenRoutes } from './tokens.js'
 import { transferRoutes } from './transfers.js'
@@ -35,6 +36,7 @@ export const apiRoutes: Routes<ApiOptions> = async (app, { holdfast, gate, event
     operationRoutes,
     holdRoutes,
     sessionRoutes,
+    saleRoutes,
     transferRoutes,
     batchRoutes,
     tokenRoutes,

@@ -51,6 +51,7 @@ export async function describeApi(app: FastifyInstance, version: string): Promis
         { name: 'holds', description: 'Money set aside until it is settled, released, or its time is over' },
         { name: 'sessions', description: 'Metered use: by the minute or by the unit' },
         { name: 'entries', description: 'The journal of a wallet' },
+        { name: 'sales', description: 'Limited stock: who comes first, and never one too many' },
         { name: 'transfers', description: 'Between wallets' },
         { name: 'batch', description: 'Many operations in one request' },
         { name: 'tokens', description: 'For browsers' },

@@ -1,11 +1,12 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { EVENT_NAMES, type EventName, HoldfastError } from 'holdfast'
+import { EVENT_NAMES, type EventName, HoldfastError, SALE_EVENT_NAMES } from 'holdfast'
 import { Type } from 'typebox'
-import { chosenEvents } from '../events/index.js'
+import { chosenEvents, type Subscription } from '../events/index.js'
 import { departureOf } from '../http/departure.js'
 import { Balance } from '../schemas/index.js'
 import type { Routes } from './index.js'
-import { type ApiOptions, orWalletNotFound, WalletPath, walletOf } from './v1.js'
+import { saleOf } from './sales.js'
+import { type ApiOptions, orWalletNotFound, SalePath, WalletPath, walletOf } from './v1.js'
 
 const EVENT_STREAM = 'text/event-stream'
 
@@ -13,7 +14,7 @@ const Chosen = Type.Object({
   events: Type.Optional(
     Type.String({
       maxLength: 255,
-      description: `Which, separated by commas: ${EVENT_NAMES.join(', ')}. Without it all`,
+      description: `Which, separated by commas: ${EVENT_NAMES.join(', ')}. Without it all that is told of wallets`,
     }),
   ),
   balanceLow: Type.Optional(
@@ -27,7 +28,8 @@ const Resumed = Type.Object({
 })
 const Streamed = {
   200: {
-    description: 'Server-sent events, as they happen. `data` is JSON with `id`, `event`, `at`, `wallet` and facts',
+    description:
+      'Server-sent events, as they happen. `data` is JSON with `id`, `event`, `at`, `wallet` (or `sale`) and facts',
     content: { [EVENT_STREAM]: { schema: Type.String() } },
   },
 }
@@ -37,13 +39,14 @@ export const eventRoutes: Routes<ApiOptions> = async (app, options) => {
 
   const all = {
     operationId: 'streamEvents',
-    summary: 'What happens to all wallets that the caller may see, as server-sent events',
-    description: 'In order for each wallet, at least once. With a wallet token: of its wallet.',
+    summary: 'What happens to all wallets that the caller may see, and in sales, as server-sent events',
+    description:
+      'In order for each wallet, at least once. With a wallet token: of its wallet. What happens in sales is told to who names it in `events`.',
     ...shared,
   }
   const config = { scope: 'read', refusals: ['events_gone'] } as const
   app.get('/events', { schema: all, config, exposeHeadRoute: false }, async (request, reply) =>
-    stream(options, request, reply, request.caller.wallet),
+    stream(options, request, reply, { wallet: request.caller.wallet, sale: null }),
   )
 
   const one = {
@@ -56,18 +59,38 @@ export const eventRoutes: Routes<ApiOptions> = async (app, options) => {
   app.get('/wallets/:id/events', { schema: one, config: ofOne, exposeHeadRoute: false }, async (request, reply) => {
     const wallet = walletOf(options, request.caller, request.params.id)
     await orWalletNotFound(wallet, null, true)
-    return stream(options, request, reply, request.params.id)
+    return stream(options, request, reply, { wallet: request.params.id, sale: null })
+  })
+
+  const sale = {
+    operationId: 'streamSaleEvents',
+    summary: 'What happens in one sale, as server-sent events',
+    description: 'In order for each checkout, at least once.',
+    params: SalePath,
+    ...shared,
+  }
+  const ofSale = { scope: 'read', refusals: ['events_gone', 'sale_not_found'] } as const
+  app.get('/sales/:sale/events', { schema: sale, config: ofSale, exposeHeadRoute: false }, async (request, reply) => {
+    const { caller, params } = request
+    if ((await saleOf(options, caller, params.sale).status()) === null) throw new HoldfastError('sale_not_found')
+    return stream(options, request, reply, { wallet: null, sale: params.sale }, SALE_EVENT_NAMES)
   })
 }
 
 type EventRequest = FastifyRequest<{ Querystring: { events?: string; balanceLow?: number } }>
 
-async function stream({ events }: ApiOptions, request: EventRequest, reply: FastifyReply, wallet: string | null) {
+async function stream(
+  { events }: ApiOptions,
+  request: EventRequest,
+  reply: FastifyReply,
+  of: Pick<Subscription, 'wallet' | 'sale'>,
+  byDefault?: readonly EventName[],
+) {
   const { caller, query, headers } = request
   const { tenant, walletPrefix } = caller
-  const chosen = chosenEvents(query.events === undefined ? undefined : namesIn(query.events))
+  const chosen = chosenEvents(query.events === undefined ? byDefault : namesIn(query.events))
   const readable = await events.open({
-    subscription: { tenant, wallet, walletPrefix, events: chosen, balanceLow: query.balanceLow ?? null },
+    subscription: { tenant, ...of, walletPrefix, events: chosen, balanceLow: query.balanceLow ?? null },
     lastEventId: headers['last-event-id'] as string | undefined,
     authorization: headers.authorization as string,
     left: departureOf(reply),

@@ -36,6 +36,7 @@ declare module 'fastify' {
 }
 
 export const WalletPath = Type.Object({ id: Id })
+export const SalePath = Type.Object({ sale: Id })
 
 /** For POSTs that move something. */
 export const KeyedHeaders = Type.Object({

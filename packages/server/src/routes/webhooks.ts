@@ -16,7 +16,11 @@ const Creation = Type.Object(
       description: 'Who is told, by POST: https, at a public address',
     }),
     events: Type.Optional(
-      Type.Array(oneOf(EVENT_NAMES), { minItems: 1, maxItems: EVENT_NAMES.length, description: 'Without it all' }),
+      Type.Array(oneOf(EVENT_NAMES), {
+        minItems: 1,
+        maxItems: EVENT_NAMES.length,
+        description: 'Without it all that is told of wallets',
+      }),
     ),
     walletPrefix: Type.Optional(
       Type.String({

@@ -2,6 +2,7 @@ import { CAUSES, type Cause, EVENT_NAMES } from 'holdfast'
 import { Type } from 'typebox'
 import { FLAG_SCHEMAS } from './flags.js'
 import { Balance, Count, Id, Metadata, oneOf, orNull, pageOf, refTo, Time } from './parts.js'
+import { SALE_SCHEMAS } from './sales.js'
 
 const ENTRY_KINDS = [
   'credit',
@@ -224,4 +225,5 @@ export const SHARED = [
   FindingCounts,
   Finding,
   ...FLAG_SCHEMAS,
+  ...SALE_SCHEMAS,
 ]

@@ -1,5 +1,5 @@
 import type { FeedHead, FeedItem, FeedRow, PostgresFeed, WalletEvent } from 'holdfast'
-import { type Subscription, toldOf } from '../events/index.js'
+import { type Subscription, toldOf, wantsSales } from '../events/index.js'
 import type { ServerTelemetry } from '../metrics/index.js'
 import { backoffMs } from './backoff.js'
 import { type Claimed, type Deliveries, LeaseLost, laneOf, type Parked } from './deliveries.js'
@@ -46,6 +46,7 @@ export class Courier {
   readonly webhook: Claimed
   readonly #parts: CourierParts
   readonly #subscription: Subscription
+  readonly #salesOf: readonly string[]
   readonly #signal: AbortSignal
   #position: number
   #tries: number
@@ -58,7 +59,8 @@ export class Courier {
     this.webhook = webhook
     this.#parts = parts
     this.#signal = signal
-    this.#subscription = { tenant, wallet: null, walletPrefix, events: new Set(events), balanceLow }
+    this.#subscription = { tenant, wallet: null, sale: null, walletPrefix, events: new Set(events), balanceLow }
+    this.#salesOf = wantsSales(this.#subscription) ? [tenant] : []
     this.#position = webhook.position
     this.#tries = webhook.tries
     this.#pausedUntil = performance.now() + webhook.pauseMs
@@ -143,7 +145,8 @@ export class Courier {
     const { id, tenant } = this.webhook
     const upTo = head()
     if (this.#position >= upTo) return false
-    const { rows, end } = await feed.read({ tenants: [tenant], after: this.#position, upTo })
+    const asked = { tenants: [tenant], salesOf: this.#salesOf, after: this.#position, upTo }
+    const { rows, end } = await feed.read(asked)
     const lanes = this.#lanesOf(rows)
     const busy = await deliveries.lanesWaiting(id, [...lanes.keys()])
     const queue = [...lanes]
@@ -236,7 +239,8 @@ export class Courier {
     const buried = await deliveries.bury(id, lifeMs, UNREACHABLE)
     this.#count('failed', buried)
     while (!this.#signal.aborted && this.#position < head()) {
-      const { rows } = await feed.read({ tenants: [tenant], after: this.#position, upTo: head() })
+      const asked = { tenants: [tenant], salesOf: this.#salesOf, after: this.#position, upTo: head() }
+      const { rows } = await feed.read(asked)
       const old = rows.filter(({ at }) => at < Date.now() - lifeMs)
       const last = old.at(-1)
       if (!last) return

@@ -33,8 +33,9 @@ export interface Parked {
   readonly reason: string | null
 }
 
-/** What is told in order. */
-export const laneOf = ({ wallet }: Pick<WalletEvent, 'wallet'>): string => wallet ?? ''
+/** What is told in order: a wallet, or a sale. No id of a wallet has a control character. */
+export const laneOf = ({ wallet, sale }: Pick<WalletEvent, 'wallet' | 'sale'>): string =>
+  sale === undefined ? (wallet ?? '') : `\u0001${sale}`
 
 /** Somebody else serves it by now, or it is gone. */
 export class LeaseLost extends Error {

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { EVENT_NAMES, type EventName, HoldfastError, type Postgres, PostgresFeed, readSettings } from 'holdfast'
+import { type EventName, HoldfastError, type Postgres, PostgresFeed, readSettings, WALLET_EVENT_NAMES } from 'holdfast'
 import { type AllowedHosts, checkUrl } from './address.js'
 import { webhookSecret } from './signature.js'
 
@@ -78,7 +78,7 @@ export class Webhooks {
     const url = checkUrl(argument, asked.url, this.#allowed)
     const id = `wh_${randomBytes(ID_BYTES).toString('base64url')}`
     await new PostgresFeed(this.#postgres).start(this.#keepMs)
-    const { tenant, events = EVENT_NAMES, walletPrefix = '', balanceLow = null } = asked
+    const { tenant, events = WALLET_EVENT_NAMES, walletPrefix = '', balanceLow = null } = asked
     const values = [id, tenant, url, [...new Set(events)], walletPrefix, balanceLow, WEBHOOKS_MAX]
     const [row] = await this.#postgres.query<Row>('insertWebhook', values)
     if (!row) {

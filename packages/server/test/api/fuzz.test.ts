@@ -45,6 +45,12 @@ afterAll(() => clearInterval(ending))
 async function furnish(call: Caller): Promise<void> {
   // By the name that the paths of made up requests have.
   await call('PUT', '/v1/flags/h', { body: { on: true, description: 'of the victim' } })
+  const terms = { items: [{ id: 'of the victim', quantity: 10 }], perUser: 2, startsAt: 0, endsAt: 4_102_444_800_000 }
+  await call('PUT', '/v1/sales/h', { body: terms })
+  await call('POST', '/v1/sales/h/checkouts', {
+    body: { user: 'alice', items: terms.items.map(({ id }) => ({ id })) },
+    key: 'c',
+  })
   for (const id of WALLETS) {
     const path = `/v1/wallets/${encodeURIComponent(id)}`
     await call('PUT', path, { body: { currency: 'usd', metadata: { secret: 'of the victim' } } })
@@ -64,7 +70,8 @@ async function belongings(): Promise<unknown> {
     )
     const keys = await client.query("SELECT id, scopes, revoked_at FROM holdfast.api_keys WHERE tenant = 'victim'")
     const flags = await client.query("SELECT * FROM holdfast.flags WHERE tenant = 'victim'")
-    return { flags: flags.rows, wallets: wallets.rows, entries: entries.rows, keys: keys.rows }
+    const sales = await client.query("SELECT * FROM holdfast.sales WHERE tenant = 'victim' ORDER BY id")
+    return { sales: sales.rows, flags: flags.rows, wallets: wallets.rows, entries: entries.rows, keys: keys.rows }
   } finally {
     await client.end()
   }

@@ -186,13 +186,32 @@ describe('what the server answers', () => {
     await check('POST', '/v1/flags/described/unkill')
     await check('DELETE', '/v1/flags/described?why=done')
     await check('GET', '/v1/flag-changes?flag=described')
+    const terms = {
+      items: [{ id: 'a', quantity: 9 }, { id: 'b' }],
+      perUser: 5,
+      startsAt: 0,
+      endsAt: Date.now() + 60_000,
+    }
+    await check('PUT', '/v1/sales/described', terms)
+    await check('GET', '/v1/sales?limit=1')
+    await check('GET', '/v1/sales/described')
+    const order = { user: 'ann', items: [{ id: 'a' }, { id: 'b' }] }
+    const { code } = (await check('POST', '/v1/sales/described/checkouts', order, 'o')).body
+    await check('GET', '/v1/sales/described/checkouts?user=ann')
+    await check('GET', `/v1/checkouts/${code}`)
+    await check('POST', `/v1/checkouts/${code}/purchase`)
+    await check('GET', `/v1/checkouts/${code}`)
+    const second = await check('POST', '/v1/sales/described/checkouts', { ...order, items: [{ id: 'a' }] }, 'p')
+    await check('DELETE', `/v1/checkouts/${second.body.code}`)
+    await check('GET', '/v1/sales/described/items')
+    await check('POST', '/v1/sales/described/close')
     await check('GET', '/health/live')
     await check('GET', '/health/ready')
     await check('GET', '/health')
     await check('GET', '/openapi.json')
     const rest = operations.map(({ operationId }) => operationId).filter((one) => !checked.has(one))
     // Text, pages and streams, which no schema of JSON describes.
-    expect(rest.sort()).toEqual(['getError', 'getMetrics', 'streamEvents', 'streamWalletEvents'])
+    expect(rest.sort()).toEqual(['getError', 'getMetrics', 'streamEvents', 'streamSaleEvents', 'streamWalletEvents'])
 
     for (const [method, url, body, key] of [
       ['GET', '/v1/wallets/none', undefined, undefined],
@@ -202,6 +221,12 @@ describe('what the server answers', () => {
       ['POST', `${path}/holds/none/release`, {}, 'n'],
       ['PUT', path, { currency: 'eur' }, undefined],
       ['GET', webhook, undefined, undefined],
+      ['GET', '/v1/sales/none', undefined, undefined],
+      ['PUT', '/v1/sales/described', { ...terms, perUser: 6 }, undefined],
+      ['POST', '/v1/sales/described/checkouts', order, undefined],
+      ['POST', '/v1/sales/described/checkouts', order, 'q'],
+      ['POST', '/v1/checkouts/none/purchase', {}, undefined],
+      ['DELETE', `/v1/checkouts/${code}`, undefined, undefined],
       ['POST', '/v1/webhooks', { url: 'http://example.com/' }, undefined],
       ['GET', '/v1/flags/described', undefined, undefined],
       ['PUT', '/v1/flags/described', { on: true, version: 7 }, undefined],

@@ -57,7 +57,7 @@ export const EVENTS = {
   webhookEvents: option<readonly EventName[]>({
     flag: 'events',
     hint: 'list',
-    text: `Which events, separated by commas: ${EVENT_NAMES.join(', ')}. Without it all`,
+    text: `Which events, separated by commas: ${EVENT_NAMES.join(', ')}. Without it all that is told of wallets`,
     commands: ['webhooks create'],
     values: EVENT_NAMES,
     expected: `some of ${EVENT_NAMES.join(', ')}`,

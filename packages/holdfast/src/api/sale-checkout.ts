@@ -1,0 +1,119 @@
+import { HoldfastError } from '../errors/index.js'
+import { type Entry as MachineEntry, readCheckout, readLinesText } from '../machine/index.js'
+import { readCode } from '../redis/index.js'
+import type { Purchase, PurchaseOptions, Sale, SoldItem } from './sale.js'
+import { readRunning } from './sale-reading.js'
+import type { SaleTenant } from './tenant.js'
+import * as check from './validate.js'
+import { type WaitOptions, within } from './waiting.js'
+
+export interface CheckoutState {
+  readonly code: string
+  /** The sale, by its id. */
+  readonly sale: string
+  readonly status: 'open' | 'purchased' | 'cancelled' | 'expired'
+  /** What is in it, or was bought. What was given back is in it no more. */
+  readonly items: readonly SoldItem[]
+  readonly expiresAt: number
+  /** When it was bought, cancelled, or ran out. */
+  readonly closedAt?: number
+}
+
+/** Sales that a process remembers by what the codes in them begin with; then it begins anew. */
+const REMEMBERED_MAX = 10_000
+
+/** Which sale a code is of. That never changes, so nobody is asked twice. */
+export class SaleFinder {
+  readonly #ids = new Map<string, string>()
+
+  /** The same answer for a code that is none, and for one of another tenant. */
+  async find(tenant: SaleTenant, code: unknown): Promise<string> {
+    const ref = readCode(check.text('code', code))
+    if (ref === null) throw new HoldfastError('checkout_not_found')
+    const known = this.#ids.get(ref)
+    const id = known ?? (await tenant.journal.read([ref]))[0]?.id
+    if (id === undefined) throw new HoldfastError('checkout_not_found')
+    if (known === undefined) {
+      if (this.#ids.size >= REMEMBERED_MAX) this.#ids.clear()
+      this.#ids.set(ref, id)
+    }
+    // A ref follows from the tenant: where it is another's, none of our buckets has it.
+    const terms = await tenant.saleMemory(id).terms()
+    for (let bucket = 0; terms && bucket < terms.buckets; bucket += 1) {
+      if (tenant.keys.ofSale(id, bucket).ref === ref) return id
+    }
+    throw new HoldfastError('checkout_not_found')
+  }
+}
+
+/** A checkout by its code. Making one of these is no I/O: its sale is looked up when something is asked of it. */
+export class CheckoutRef {
+  readonly code: string
+  readonly #tenant: SaleTenant
+  readonly #finder: SaleFinder
+  readonly #saleOf: (id: string) => Sale
+
+  constructor(tenant: SaleTenant, finder: SaleFinder, saleOf: (id: string) => Sale, code: string) {
+    this.#tenant = tenant
+    this.#finder = finder
+    this.#saleOf = saleOf
+    this.code = check.text('code', code)
+  }
+
+  /** How it stands, as the journal has it. */
+  async get(options: WaitOptions = {}): Promise<CheckoutState> {
+    const { timeoutMs } = this.#tenant
+    return within(timeoutMs, check.options('options', options), async () => {
+      const sale = await this.#finder.find(this.#tenant, this.code)
+      return readState(this.#tenant, sale, this.code)
+    })
+  }
+
+  /** As `sale.purchase` of its sale. */
+  async purchase(options: PurchaseOptions = {}): Promise<Purchase> {
+    return (await this.#sale()).purchase(this.code, options)
+  }
+
+  /** As `sale.cancel` of its sale. */
+  async cancel(options: Omit<PurchaseOptions, 'take'> = {}): Promise<{ readonly replayed: boolean }> {
+    return (await this.#sale()).cancel(this.code, options)
+  }
+
+  async #sale(): Promise<Sale> {
+    return this.#saleOf(await this.#finder.find(this.#tenant, this.code))
+  }
+}
+
+/** Whatever ends a checkout has a key of its own, so that neither is looked for along the journal. */
+const ENDS = [
+  ['purchased', '~purchase:'],
+  ['cancelled', '~cancel:'],
+  ['expired', '~expire:'],
+] as const
+
+async function readState(tenant: SaleTenant, sale: string, code: string): Promise<CheckoutState> {
+  const ref = readCode(code) as string
+  const keys = [code, ...ENDS.map(([, prefix]) => prefix + code)]
+  const [made, ...ends] = await tenant.journal.find(keys.map((key) => ({ ref, key })))
+  // A later call that went into a running checkout has a code as its key as well, and nobody was ever told that.
+  if (made?.kind !== 'hold') throw new HoldfastError('checkout_not_found')
+  const named = async (lines: readonly { item: number; quantity: number }[]): Promise<SoldItem[]> => {
+    const items = await tenant.saleMemory(sale).byNumber(lines.map(({ item }) => item))
+    return lines.map(({ quantity }, at) => ({ id: items[at]?.id ?? '', quantity }))
+  }
+  for (const [at, [status]] of ENDS.entries()) {
+    const end = ends[at]
+    if (!end) continue
+    const items = status === 'purchased' ? await named(readLinesText(end.metadata)) : []
+    return { code, sale, status, items, expiresAt: end.holdExpiresAt, closedAt: end.at }
+  }
+  const open = await readOpen(tenant, ref, made)
+  return { code, sale, status: 'open', items: await named(open.lines), expiresAt: open.expiresAt }
+}
+
+async function readOpen(tenant: SaleTenant, ref: string, made: MachineEntry) {
+  const running = await readRunning(tenant, tenant.keys.place(ref), readCheckout(made.params).buyer)
+  if (running?.hold === made.key) return running
+  // It is being bought or cancelled, or was since: as it was made is as good an answer as any.
+  return { lines: readLinesText(made.metadata), expiresAt: made.holdExpiresAt }
+}
