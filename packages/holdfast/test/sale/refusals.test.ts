@@ -7,7 +7,15 @@ import { freshDatabase, freshRedis } from '../../../../test/servers.js'
 const PROCESSES = 3
 const REFUSALS = 5_000
 /** What is asked of Postgres whether anybody buys or not. */
-const BACKGROUND = new Set(['proveStanding', 'dueWallets', 'relaxDue', 'openTransfers', 'ping', 'readStop'])
+const BACKGROUND = new Set([
+  'proveStanding',
+  'dueWallets',
+  'relaxDue',
+  'openTransfers',
+  'openPayments',
+  'ping',
+  'readStop',
+])
 const HOUR = 3_600_000
 
 const statements = new Map<string, number>()
