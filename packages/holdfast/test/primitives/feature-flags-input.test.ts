@@ -59,6 +59,11 @@ describe('flags that could not be', () => {
     ['no attributes', (flags) => flags.isOn('a', 'u', null as never), 'attributes: expected an object, got null'],
     ['half a page', (flags) => flags.history({ limit: 0.5 }), 'limit: expected an integer from 1 to 1000'],
     [
+      'a last known time that is over between two looks',
+      (_, primitives) => new FeatureFlags(primitives, { stalenessMs: 1_000, lastKnownForMs: 999 }),
+      'lastKnownForMs: expected an integer from 1000',
+    ],
+    [
       'a bound of a moment',
       (_, primitives) => new FeatureFlags(primitives, { stalenessMs: 1 }),
       'stalenessMs: expected an integer from 80',

@@ -13,7 +13,10 @@ import { type FlagsStanding, FlagWatch } from './watch.js'
 export interface FeatureFlagsOptions {
   /** How far a process may be behind Postgres, while that and Redis answer. Default 5 s. */
   readonly stalenessMs?: number
-  /** For how long the last known flags are gone by when nothing can be read any more; then the defaults. Default: for as long as it takes. */
+  /**
+   * For how long the last known flags are gone by when nobody can ask Postgres any more; then the defaults. At least `stalenessMs`. Default:
+   * for as long as it takes.
+   */
   readonly lastKnownForMs?: number
   /** What a flag is that there is not, or that could not be read. Off where it is not named. Given: `ready` needs no server. */
   readonly defaults?: Readonly<Record<string, boolean>>
@@ -82,7 +85,7 @@ export class FeatureFlags {
   constructor({ context }: Primitives, options: FeatureFlagsOptions = {}) {
     const given = optionsOf('options', options)
     this.stalenessMs = durationMs('stalenessMs', given.stalenessMs ?? STALENESS_MS, STALENESS_MIN_MS, STALENESS_MAX_MS)
-    this.lastKnownForMs = forMs(given.lastKnownForMs)
+    this.lastKnownForMs = forMs(given.lastKnownForMs, this.stalenessMs)
     this.#defaults = given.defaults === undefined ? null : checkDefaults(given.defaults)
     this.#context = context
     this.#store = new FlagStore(durable(context, 'what flags are'), context.tenant)
@@ -253,7 +256,8 @@ function checkDefaults(value: unknown): ReadonlyMap<string, boolean> {
   return new Map(given.map(([name, on]) => [checkName(name), checkBoolean('defaults', on)]))
 }
 
-const forMs = (value: unknown): number =>
+/** Flags that are as fresh as they are to be must not be too old. */
+const forMs = (value: unknown, stalenessMs: number): number =>
   value === undefined || value === Number.POSITIVE_INFINITY
     ? Number.POSITIVE_INFINITY
-    : durationMs('lastKnownForMs', value, 0)
+    : durationMs('lastKnownForMs', value, stalenessMs)

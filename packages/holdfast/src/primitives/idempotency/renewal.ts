@@ -1,12 +1,11 @@
 import { HoldfastError } from '../../errors/index.js'
+import { TIMER_MAX_MS } from '../keys.js'
 
 /** Renewed so often within its time; a renewal that failed is tried again sooner than the next one is due. */
 const RENEWALS = 3
 const RETRIES = 12
 /** By so much of its time a lease ends earlier here than where it is kept: who works under it hears of its end before others can have it. */
 const MARGIN = 0.05
-/** Timers of Node that are set for longer fire at once. */
-const TIMER_MAX_MS = 2 ** 31 - 1
 
 /** Renews a lease until it is stopped, and tells when it is lost. */
 export class Renewal {

@@ -1,6 +1,6 @@
 import { flag, integer, invalid, oneOf, options as optionsOf, show } from '../../input/index.js'
 import type { Retry } from '../../lock/index.js'
-import { durationMs } from '../keys.js'
+import { durationMs, TIMER_MAX_MS } from '../keys.js'
 
 /** Where tokens come from. */
 export type TokenSource = 'postgres' | 'redis'
@@ -47,7 +47,6 @@ export interface CheckedTerms {
   readonly retry: Retry | null
 }
 
-const DAY_MS = 24 * 60 * 60 * 1_000
 /** Renewing takes a round trip every third of it. */
 const TTL_MIN_MS = 50
 export const TERMS: CheckedTerms = { ttlMs: 5_000, autoRenew: true, heldMaxMs: 10 * 60 * 1_000, retry: null }
@@ -59,7 +58,7 @@ const CAP_DEFAULT_MS = 2_000
 export function checkTerms<T extends CheckedTerms>(given: unknown, defaults: T): T {
   const { ttlMs, autoRenew, heldMaxMs, retry } = optionsOf('options', given)
   if (ttlMs === undefined && autoRenew === undefined && heldMaxMs === undefined && retry === undefined) return defaults
-  const ttl = ttlMs === undefined ? defaults.ttlMs : durationMs('ttlMs', ttlMs, TTL_MIN_MS, DAY_MS)
+  const ttl = ttlMs === undefined ? defaults.ttlMs : durationMs('ttlMs', ttlMs, TTL_MIN_MS, TIMER_MAX_MS)
   return {
     ...defaults,
     ttlMs: ttl,
@@ -73,11 +72,11 @@ function checkRetry(given: unknown): Retry | null {
   if (given === 'none') return null
   if (typeof given !== 'object' || given === null) throw invalid('retry', "'none' or { times }", show(given))
   const { times, baseMs = BASE_DEFAULT_MS, capMs = CAP_DEFAULT_MS, maxWaitMs } = given as Record<string, unknown>
-  const base = durationMs('retry.baseMs', baseMs, 1, DAY_MS)
+  const base = durationMs('retry.baseMs', baseMs, 1, TIMER_MAX_MS)
   return {
     times: integer('retry.times', times, 1, TIMES_MAX),
     baseMs: base,
-    capMs: Math.max(base, durationMs('retry.capMs', capMs, 1, DAY_MS)),
+    capMs: Math.max(base, durationMs('retry.capMs', capMs, 1, TIMER_MAX_MS)),
     maxWaitMs: maxWaitMs === undefined ? Number.POSITIVE_INFINITY : durationMs('retry.maxWaitMs', maxWaitMs),
   }
 }
