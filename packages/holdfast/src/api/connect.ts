@@ -3,6 +3,7 @@ import { type Durability, Engine, type EngineOptions, systemClock } from '../eng
 import { HoldfastError } from '../errors/index.js'
 import {
   JournalReader,
+  PostgresAttempts,
   PostgresAudits,
   PostgresIntents,
   PostgresJournal,
@@ -35,6 +36,7 @@ import {
 import { Sequencer } from '../sequencer/index.js'
 import type { Telemetry } from '../telemetry/index.js'
 import { Auditing, type BackgroundAudit, checkBackground } from './audit.js'
+import { checkAttempts, SaleAttempts, type SaleAttemptsOptions } from './sale-attempts.js'
 import { SaleMemory } from './sale-items.js'
 import { SoldOutWatch } from './sale-sold-out.js'
 import type { SaleTenant } from './tenant.js'
@@ -88,6 +90,8 @@ export interface ConnectOptions {
   readonly postgresOptions?: Omit<PostgresOptions, 'telemetry' | 'schema'>
   /** The audits that run by themselves: every shard each five minutes. False: none do. */
   readonly audit?: BackgroundAudit | false
+  /** The record of what is tried in sales. False: none is kept. */
+  readonly saleAttempts?: SaleAttemptsOptions | false
   /** How much this process takes on at most; what is above is refused as `unavailable`, with the limit as a fact. */
   readonly limits?: Limits
   /** For those who measure. */
@@ -117,6 +121,7 @@ export async function open(options: ConnectOptions): Promise<{ tenant: string; s
       ? undefined
       : check.integer('redisPatience', given.redisPatience, 0, REDIS_PATIENCE_MAX_MS)
   const audit = checkBackground(given.audit)
+  const saleAttempts = checkAttempts(given.saleAttempts)
   const limits = checkLimits(given.limits)
   const strict = check.flag('strict', given.strict)
   const { telemetry = {} } = options
@@ -135,6 +140,7 @@ export async function open(options: ConnectOptions): Promise<{ tenant: string; s
       durability,
       telemetry,
       audit,
+      saleAttempts,
       disconnect,
       pendingMax: limits.backlogPerWallet,
       engine: {
@@ -236,6 +242,7 @@ function share(
     pendingMax: number
     engine: Partial<EngineOptions>
     audit: BackgroundAudit | false
+    saleAttempts: { retentionMs: number } | null
     disconnect: () => Promise<void>
   },
 ): Shared {
@@ -261,6 +268,7 @@ function share(
   const reader = new JournalReader(postgres)
   const sales = new PostgresSales(postgres)
   const soldOut = new SoldOutWatch(journal)
+  const attempts = new SaleAttempts(new PostgresAttempts(postgres), given.saleAttempts, given.telemetry)
   const memories = new Map<string, SaleMemory>()
   const locks = new Locks(runner, () => reader.nextLockToken(), given.telemetry)
   const asker = randomBytes(12).toString('hex')
@@ -302,17 +310,18 @@ function share(
       if (!HoldfastError.is(error, 'reconcile_required')) throw error
     }),
   )
+  const timeoutMs = given.engine.timeoutMs ?? DEFAULT_TIMEOUT_MS
   const close = async (): Promise<void> => {
     for (const gauge of takeBack) gauge()
     locks.close()
     soldOut.close()
     // At once, both: nothing new is taken on from here.
     await Promise.all([engine.close(), auditing.close()])
+    await attempts.close(timeoutMs)
     unguard()
     runner.close()
     await given.disconnect()
   }
-  const timeoutMs = given.engine.timeoutMs ?? DEFAULT_TIMEOUT_MS
   const reconciling = async (options: ReconcileOptions): Promise<ReconcileReport> => {
     const parts = { journal, sequencer, witnessesKey: anyTenant.witnesses, places: () => placesIn(redis, keysOf) }
     const report = await reconcile(parts, options)
@@ -336,6 +345,7 @@ function share(
     locks,
     sales,
     soldOut,
+    attempts,
     memoryOf,
     auditing,
     durability,

@@ -112,10 +112,24 @@ export class Holdfast {
   }
 
   #tenant(): SaleTenant {
-    const { engine, journal, reader, sequencer, locks, sales, soldOut, memoryOf, durability, timeoutMs } = this.#shared
+    const { engine, journal, reader, sequencer, locks, sales, soldOut, attempts, memoryOf } = this.#shared
+    const { durability, timeoutMs } = this.#shared
     const keys = this.#shared.keysOf(this.tenant)
     const saleMemory = (id: string) => memoryOf(this.tenant, id)
-    return { keys, engine, journal, reader, sequencer, locks, sales, soldOut, saleMemory, durability, timeoutMs }
+    return {
+      keys,
+      engine,
+      journal,
+      reader,
+      sequencer,
+      locks,
+      sales,
+      soldOut,
+      attempts,
+      saleMemory,
+      durability,
+      timeoutMs,
+    }
   }
 
   /** Answers what is under way, then ends connections of its own. Wallets of all tenants are closed with it. */

@@ -4,6 +4,7 @@ import type { SaleTerms } from '../journal/index.js'
 import { checkoutWords, command, genesisHash, type Entry as MachineEntry, readLinesText } from '../machine/index.js'
 import { type Place, readCode } from '../redis/index.js'
 import type { Running } from '../sequencer/index.js'
+import { readAttempts, recorded, type SaleAttempt, type SaleAttemptsPage } from './sale-attempts.js'
 import type { SaleMemory } from './sale-items.js'
 import { isSoldOut } from './sale-sold-out.js'
 import { checkItem, checkTerms, type ItemOptions, limitOf, type SaleOptions, shareOf } from './sale-terms.js'
@@ -118,12 +119,19 @@ export class Sale {
   async checkout(options: CheckoutOptions): Promise<Checkout> {
     const asked = check.options('options', options)
     const user = check.text('user', asked.user)
-    const lines = checkLines(asked.items)
     const key = check.key(asked.key)
+    const buyer = this.#tenant.keys.buyer(this.id, user)
+    const lines = checkLines(asked.items)
+    return recorded(this.#tenant, this.id, 'checkout', { buyer, items: lines }, () =>
+      this.#checkOut(buyer, lines, key, options),
+    )
+  }
+
+  async #checkOut(buyer: string, lines: readonly SoldItem[], key: string, options: CheckoutOptions): Promise<Checkout> {
     const terms = await this.#terms()
+    refuseTwice(lines)
     const items = await this.#memory.byId(lines.map(({ id }) => id))
     const { keys } = this.#tenant
-    const buyer = keys.buyer(this.id, user)
     const bucket = bucketOf(buyer, terms)
     const place = keys.ofSale(this.id, bucket)
     const words = checkoutWords({
@@ -158,6 +166,11 @@ export class Sale {
   async purchase(code: string, options: PurchaseOptions = {}): Promise<Purchase> {
     const { take = 'all' } = check.options('options', options)
     const wanted = check.oneOf('take', take, ['all', 'left'] as const)
+    check.text('code', code)
+    return recorded(this.#tenant, this.id, 'purchase', { checkout: code }, () => this.#buy(code, wanted, options))
+  }
+
+  async #buy(code: string, wanted: 'all' | 'left', options: PurchaseOptions): Promise<Purchase> {
     const terms = await this.#terms()
     const place = this.#placeOf(code, terms)
     const key = `~purchase:${code}`
@@ -176,11 +189,22 @@ export class Sale {
 
   /** Gives back what is in a checkout. Asked for again, the answer is the same. */
   async cancel(code: string, options: Omit<PurchaseOptions, 'take'> = {}): Promise<{ readonly replayed: boolean }> {
+    check.text('code', code)
+    return recorded(this.#tenant, this.id, 'cancel', { checkout: code }, () => this.#giveBack(code, options))
+  }
+
+  async #giveBack(code: string, options: Omit<PurchaseOptions, 'take'>): Promise<{ readonly replayed: boolean }> {
     const terms = await this.#terms()
     const place = this.#placeOf(code, terms)
     const cancelled = { kind: 'cancel' as const, key: `~cancel:${code}`, hold: code }
     const { replayed } = await this.#submit(place, cancelled, options, terms)
     return { replayed }
+  }
+
+  /** What was tried in it, refused or not, in the order of its time, a page at a time; of all users, or of one. */
+  async attempts(options: SaleAttemptsPage & WaitOptions = {}): Promise<SaleAttempt[]> {
+    const { timeoutMs } = this.#tenant
+    return within(timeoutMs, check.options('options', options), () => readAttempts(this.#tenant, this.id, options))
   }
 
   /** The user's running checkout, as the journal has it. Null: none is. */
@@ -333,10 +357,13 @@ function checkLines(value: unknown): SoldItem[] {
     )
   }
   const lines = value.map((one, at) => checkItem(one, `items[${at}]`, Number.MAX_SAFE_INTEGER))
+  return lines
+}
+
+function refuseTwice(lines: readonly SoldItem[]): void {
   const seen = new Set<string>()
   for (const { id } of lines) {
     if (seen.has(id)) throw new HoldfastError('duplicate_item', undefined, { item: id })
     seen.add(id)
   }
-  return lines
 }
