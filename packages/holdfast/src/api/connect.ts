@@ -7,7 +7,6 @@ import {
   PostgresAudits,
   PostgresIntents,
   PostgresJournal,
-  PostgresSales,
   prove,
   stop,
 } from '../journal/index.js'
@@ -38,6 +37,7 @@ import type { Telemetry } from '../telemetry/index.js'
 import { Auditing, type BackgroundAudit, checkBackground } from './audit.js'
 import { checkAttempts, SaleAttempts, type SaleAttemptsOptions } from './sale-attempts.js'
 import { SaleMemory } from './sale-items.js'
+import { PatientSales } from './sale-reads.js'
 import { SoldOutWatch } from './sale-sold-out.js'
 import type { SaleTenant } from './tenant.js'
 import * as check from './validate.js'
@@ -266,7 +266,7 @@ function share(
   })
   const journal = new PostgresJournal(postgres)
   const reader = new JournalReader(postgres)
-  const sales = new PostgresSales(postgres)
+  const sales = new PatientSales(postgres)
   const soldOut = new SoldOutWatch(journal)
   const attempts = new SaleAttempts(new PostgresAttempts(postgres), given.saleAttempts, given.telemetry)
   const memories = new Map<string, SaleMemory>()
