@@ -3,11 +3,11 @@ import { type Durability, Engine, type EngineOptions, systemClock } from '../eng
 import { HoldfastError } from '../errors/index.js'
 import {
   JournalReader,
+  PostgresAttempts,
   PostgresAudits,
   PostgresIntents,
   PostgresJournal,
   PostgresPayments,
-  PostgresSales,
   PostgresSchedules,
   prove,
   stop,
@@ -37,8 +37,10 @@ import {
 import { Sequencer } from '../sequencer/index.js'
 import type { Telemetry } from '../telemetry/index.js'
 import { Auditing, type BackgroundAudit, checkBackground } from './audit.js'
+import { checkAttempts, SaleAttempts, type SaleAttemptsOptions } from './sale-attempts.js'
 import { SaleFinder } from './sale-checkout.js'
 import { SaleMemory } from './sale-items.js'
+import { PatientSales } from './sale-reads.js'
 import { Schedules } from './sale-schedule.js'
 import { SoldOutWatch } from './sale-sold-out.js'
 import type { SaleTenant } from './tenant.js'
@@ -92,6 +94,8 @@ export interface ConnectOptions {
   readonly postgresOptions?: Omit<PostgresOptions, 'telemetry' | 'schema'>
   /** The audits that run by themselves: every shard each five minutes. False: none do. */
   readonly audit?: BackgroundAudit | false
+  /** The record of what is tried in sales. False: none is kept. */
+  readonly saleAttempts?: SaleAttemptsOptions | false
   /** How much this process takes on at most; what is above is refused as `unavailable`, with the limit as a fact. */
   readonly limits?: Limits
   /** For those who measure. */
@@ -123,6 +127,7 @@ export async function open(options: ConnectOptions): Promise<{ tenant: string; s
       ? undefined
       : check.integer('redisPatience', given.redisPatience, 0, REDIS_PATIENCE_MAX_MS)
   const audit = checkBackground(given.audit)
+  const saleAttempts = checkAttempts(given.saleAttempts)
   const limits = checkLimits(given.limits)
   const strict = check.flag('strict', given.strict)
   const { telemetry = {} } = options
@@ -141,6 +146,7 @@ export async function open(options: ConnectOptions): Promise<{ tenant: string; s
       durability,
       telemetry,
       audit,
+      saleAttempts,
       disconnect,
       pendingMax: limits.backlogPerWallet,
       engine: {
@@ -242,6 +248,7 @@ function share(
     pendingMax: number
     engine: Partial<EngineOptions>
     audit: BackgroundAudit | false
+    saleAttempts: { retentionMs: number } | null
     disconnect: () => Promise<void>
   },
 ): Shared {
@@ -265,13 +272,14 @@ function share(
   })
   const journal = new PostgresJournal(postgres)
   const reader = new JournalReader(postgres)
-  const sales = new PostgresSales(postgres)
+  const sales = new PatientSales(postgres)
   const soldOut = new SoldOutWatch(journal)
   const schedules = new Schedules({
     schedules: new PostgresSchedules(postgres),
     clock: systemClock,
     telemetry: given.telemetry,
   })
+  const attempts = new SaleAttempts(new PostgresAttempts(postgres), given.saleAttempts, given.telemetry)
   const memories = new Map<string, SaleMemory>()
   const locks = new Locks(runner, () => reader.nextLockToken(), given.telemetry)
   const asker = randomBytes(12).toString('hex')
@@ -314,17 +322,18 @@ function share(
       if (!HoldfastError.is(error, 'reconcile_required')) throw error
     }),
   )
+  const timeoutMs = given.engine.timeoutMs ?? DEFAULT_TIMEOUT_MS
   const close = async (): Promise<void> => {
     for (const gauge of takeBack) gauge()
     locks.close()
     soldOut.close()
     // At once, both: nothing new is taken on from here.
     await Promise.all([engine.close(), auditing.close(), schedules.close()])
+    await attempts.close(timeoutMs)
     unguard()
     runner.close()
     await given.disconnect()
   }
-  const timeoutMs = given.engine.timeoutMs ?? DEFAULT_TIMEOUT_MS
   const reconciling = async (options: ReconcileOptions): Promise<ReconcileReport> => {
     const parts = { journal, sequencer, witnessesKey: anyTenant.witnesses, places: () => placesIn(redis, keysOf) }
     const report = await reconcile(parts, options)
@@ -349,6 +358,7 @@ function share(
     sales,
     soldOut,
     schedules,
+    attempts,
     memoryOf,
     saleFinder: new SaleFinder(),
     telemetry: given.telemetry,

@@ -131,8 +131,8 @@ export class Holdfast {
   }
 
   #tenant(): SaleTenant {
-    const { engine, journal, reader, sequencer, locks, sales, soldOut, schedules, memoryOf, durability, timeoutMs } =
-      this.#shared
+    const { engine, journal, reader, sequencer, locks, sales, soldOut, attempts, schedules, memoryOf } = this.#shared
+    const { durability, timeoutMs } = this.#shared
     const keys = this.#shared.keysOf(this.tenant)
     const saleMemory = (id: string) => memoryOf(this.tenant, id)
     return {
@@ -144,6 +144,7 @@ export class Holdfast {
       locks,
       sales,
       soldOut,
+      attempts,
       saleMemory,
       schedules,
       durability,

@@ -3,8 +3,9 @@ import { type Facts, HoldfastError } from '../errors/index.js'
 import type { SaleTerms } from '../journal/index.js'
 import { checkoutWords, command, genesisHash, type Entry as MachineEntry, readLinesText } from '../machine/index.js'
 import { type Place, readCode } from '../redis/index.js'
+import { readAttempts, recorded, type SaleAttempt, type SaleAttemptsPage } from './sale-attempts.js'
 import type { SaleMemory } from './sale-items.js'
-import { buyWith, checkPay, type Paid, type PayOptions, paidFor } from './sale-pay.js'
+import { buyWith, type CheckedPay, checkPay, type Paid, type PayOptions, paidFor } from './sale-pay.js'
 import {
   readItems,
   readRunning,
@@ -124,12 +125,19 @@ export class Sale {
   async checkout(options: CheckoutOptions): Promise<Checkout> {
     const asked = check.options('options', options)
     const user = check.text('user', asked.user)
-    const lines = checkLines(asked.items)
     const key = check.key(asked.key)
+    const buyer = this.#tenant.keys.buyer(this.id, user)
+    const lines = checkLines(asked.items)
+    return recorded(this.#tenant, this.id, 'checkout', { buyer, items: lines }, () =>
+      this.#checkOut(buyer, lines, key, options),
+    )
+  }
+
+  async #checkOut(buyer: string, lines: readonly SoldItem[], key: string, options: CheckoutOptions): Promise<Checkout> {
     const terms = await this.#terms()
+    refuseTwice(lines)
     const items = await this.#memory.byId(lines.map(({ id }) => id))
     const { keys } = this.#tenant
-    const buyer = keys.buyer(this.id, user)
     const bucket = bucketOf(buyer, terms)
     const place = keys.ofSale(this.id, bucket)
     const words = checkoutWords({
@@ -166,12 +174,17 @@ export class Sale {
     const take = check.oneOf('take', asked.take ?? 'all', ['all', 'left'] as const)
     const pay = checkPay(this.id, asked)
     checkOptions(options, this.#tenant.durability)
+    check.text('code', code)
+    return recorded(this.#tenant, this.id, 'purchase', { checkout: code }, () => this.#buy(code, take, pay, options))
+  }
+
+  async #buy(code: string, take: 'all' | 'left', pay: CheckedPay | null, options: PurchaseOptions): Promise<Purchase> {
     const terms = await this.#terms()
     const place = this.#placeOf(code, terms)
     const bought = { kind: 'purchase' as const, key: `~purchase:${code}`, hold: code, also: `${take} ${terms.perUser}` }
     try {
       const { entry, replayed } = pay
-        ? await buyWith(this.#tenant, this.#memory, { place, code, terms, take }, pay, asked)
+        ? await buyWith(this.#tenant, this.#memory, { place, code, terms, take }, pay, { ...options })
         : await this.#submit(place, bought, options, terms)
       return await this.#purchased(code, entry as MachineEntry, replayed)
     } catch (error) {
@@ -189,11 +202,25 @@ export class Sale {
     code: string,
     options: Omit<PurchaseOptions, 'take' | 'pay'> = {},
   ): Promise<{ readonly replayed: boolean }> {
+    check.text('code', code)
+    return recorded(this.#tenant, this.id, 'cancel', { checkout: code }, () => this.#giveBack(code, options))
+  }
+
+  async #giveBack(
+    code: string,
+    options: Omit<PurchaseOptions, 'take' | 'pay'>,
+  ): Promise<{ readonly replayed: boolean }> {
     const terms = await this.#terms()
     const place = this.#placeOf(code, terms)
     const cancelled = { kind: 'cancel' as const, key: `~cancel:${code}`, hold: code }
     const { replayed } = await this.#submit(place, cancelled, options, terms)
     return { replayed }
+  }
+
+  /** What was tried in it, refused or not, in the order of its time, a page at a time; of all users, or of one. */
+  async attempts(options: SaleAttemptsPage & WaitOptions = {}): Promise<SaleAttempt[]> {
+    const { timeoutMs } = this.#tenant
+    return within(timeoutMs, check.options('options', options), () => readAttempts(this.#tenant, this.id, options))
   }
 
   /** The user's running checkout, as the journal has it. Null: none is. */
@@ -324,10 +351,13 @@ function checkLines(value: unknown): SoldItem[] {
     )
   }
   const lines = value.map((one, at) => checkItem(one, `items[${at}]`, Number.MAX_SAFE_INTEGER))
+  return lines
+}
+
+function refuseTwice(lines: readonly SoldItem[]): void {
   const seen = new Set<string>()
   for (const { id } of lines) {
     if (seen.has(id)) throw new HoldfastError('duplicate_item', undefined, { item: id })
     seen.add(id)
   }
-  return lines
 }

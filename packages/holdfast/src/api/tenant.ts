@@ -4,6 +4,7 @@ import type { Locks } from '../lock/index.js'
 import { type Command, command } from '../machine/index.js'
 import type { Keys } from '../redis/index.js'
 import type { Sequencer } from '../sequencer/index.js'
+import type { SaleAttempts } from './sale-attempts.js'
 import type { SaleMemory } from './sale-items.js'
 import type { Schedules } from './sale-schedule.js'
 import type { SoldOutWatch } from './sale-sold-out.js'
@@ -42,6 +43,7 @@ export interface Tenant {
 export interface SaleTenant extends Tenant {
   readonly sales: PostgresSales
   readonly soldOut: SoldOutWatch
+  readonly attempts: SaleAttempts
   /** What this process remembers of a sale. */
   saleMemory(id: string): SaleMemory
   readonly schedules: Schedules

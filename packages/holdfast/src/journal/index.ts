@@ -1,3 +1,10 @@
+export {
+  type AttemptKind,
+  type AttemptOutcome,
+  type AttemptPlace,
+  type AttemptRow,
+  PostgresAttempts,
+} from './attempts.js'
 export * from './audits.js'
 export {
   type FeedHead,

@@ -378,6 +378,13 @@ ORDER BY t.tenant, t.ref, t.cause, t.field, t.seq
 ON CONFLICT (tenant, ref, cause, field, seq) DO UPDATE
 SET shard = excluded.shard, expected = excluded.expected, found = excluded.found, action = excluded.action,
     last_at = excluded.last_at, times = f.times + 1`,
+  keepSaleAttempts: `-- Attempts in sales: $1 who writes, then for each its number, sale, time, kind, outcome, code, buyer, checkout and items; empty for none. What is
+-- there was written before.
+INSERT INTO sale_attempts (writer, n, sale, at, kind, outcome, code, buyer, checkout, items)
+SELECT $1, a.n, a.sale, a.at, a.kind, a.outcome, nullif(a.code, ''), nullif(a.buyer, '')::uuid, nullif(a.checkout, ''), nullif(a.items, '')
+FROM unnest($2::bigint[], $3::uuid[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[])
+     AS a(n, sale, at, kind, outcome, code, buyer, checkout, items)
+ON CONFLICT DO NOTHING`,
   lastOfHold: `-- The last entry about a hold in a stretch of its wallet's journal, refunds aside. After the one that closes it there is none.
 SELECT e.seq, e.at, e.kind, e.hold_amount, e.hold_captured, e.hold_left, e.hold_expires_at, e.hold_refunded
 FROM entries e
@@ -591,6 +598,13 @@ WITH expired AS (
   RETURNING 1
 )
 SELECT count(*)::integer AS gone FROM gone`,
+  pruneSaleAttempts: `-- What is older than $1 ms, at most $2 rows; how many those were. Two who prune at once do not wait for each other.
+WITH old AS (
+  SELECT ctid FROM sale_attempts WHERE at < clock_ms() - $1::bigint LIMIT $2 FOR UPDATE SKIP LOCKED
+), gone AS (
+  DELETE FROM sale_attempts WHERE ctid IN (SELECT ctid FROM old) RETURNING 1
+)
+SELECT count(*)::integer AS pruned FROM gone`,
   pruneTokenEvents: `-- Of an owner's tokens that expired more than $2 ms ago, $3 rows at most: how long others keep theirs is for them to say. The time in a subquery
 -- of its own, as in prune-idempotency-keys.sql.
 WITH old AS (
@@ -621,6 +635,11 @@ RETURNING replace(w.ref::text, '-', '') AS ref, w.epoch, w.memory, w.seq, encode
 VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT (owner, tenant, operation, scope, gapless) DO UPDATE SET last = greatest(s.last, EXCLUDED.last)
 RETURNING last`,
+  readBuyerAttempts: `-- The same of one buyer ($6): its checkouts, and what became of them.
+SELECT at, writer, n, kind, outcome, code, checkout, items FROM sale_attempts
+WHERE sale = $1 AND (at, writer, n) > ($2, $3, $4)
+  AND (buyer = $6 OR checkout IN (SELECT c.checkout FROM sale_attempts c WHERE c.buyer = $6 AND c.checkout IS NOT NULL))
+ORDER BY at, writer, n LIMIT $5`,
   readEntries: `-- A page of a journal by seq, each entry with what it links to. Looked up one by one: a join reads all that the wallet ever did.
 SELECT e.*, encode(e.hash, 'hex') AS hash_hex,
        encode(coalesce((SELECT p.hash FROM entries p WHERE p.wallet = e.wallet AND p.seq = e.seq - 1),
@@ -699,6 +718,10 @@ SELECT w.epoch, w.seq AS wallet_seq, encode(w.head, 'hex') AS head, page.*
 FROM wallets w LEFT JOIN page ON true
 WHERE w.ref = $1
 ORDER BY page.made_seq`,
+  readSaleAttempts: `-- Attempts in a sale ($1) after a place ($2, $3, $4), in the order of their time, at most $5.
+SELECT at, writer, n, kind, outcome, code, checkout, items FROM sale_attempts
+WHERE sale = $1 AND (at, writer, n) > ($2, $3, $4)
+ORDER BY at, writer, n LIMIT $5`,
   readSale: `SELECT terms, ready, terms = $3::jsonb AS same FROM sales WHERE tenant = $1 AND id = $2`,
   readScheduleItems: `-- None: it was changed since.
 SELECT items FROM sale_schedules WHERE tenant = $1 AND id = $2 AND version = $3`,

@@ -172,6 +172,11 @@ export const METRICS = {
     labels: ['primitive'],
     help: 'Highest position that this process has marked in a bitmap: an eighth of it is the bytes of that bitmap',
   },
+  holdfast_sale_attempts_lost_total: {
+    type: 'counter',
+    labels: ['why'],
+    help: 'Attempts in sales that are not on record: full (too many waited for Postgres), closed (the process ended before they were written), refused (Postgres can not store them). What they did is in the journal',
+  },
 } as const satisfies Record<
   string,
   { type: 'counter' | 'gauge' | 'histogram'; labels: readonly string[]; help: string }

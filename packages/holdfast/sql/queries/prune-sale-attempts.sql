@@ -1,0 +1,7 @@
+-- What is older than $1 ms, at most $2 rows; how many those were. Two who prune at once do not wait for each other.
+WITH old AS (
+  SELECT ctid FROM sale_attempts WHERE at < clock_ms() - $1::bigint LIMIT $2 FOR UPDATE SKIP LOCKED
+), gone AS (
+  DELETE FROM sale_attempts WHERE ctid IN (SELECT ctid FROM old) RETURNING 1
+)
+SELECT count(*)::integer AS pruned FROM gone

@@ -1,0 +1,83 @@
+import type { Postgres } from '../postgres/index.js'
+import { textArray } from './array-text.js'
+
+export type AttemptKind = 'checkout' | 'purchase' | 'cancel'
+/** `failed`: the answer is not known, or the servers were away. */
+export type AttemptOutcome = 'accepted' | 'replayed' | 'refused' | 'failed'
+
+/** Something that was tried in a sale. Empty strings for what it has not. */
+export interface AttemptRow {
+  /** Its number in the process that writes it. */
+  readonly n: number
+  readonly sale: string
+  readonly at: number
+  readonly kind: AttemptKind
+  readonly outcome: AttemptOutcome
+  readonly code: string
+  readonly buyer: string
+  readonly checkout: string
+  /** JSON. */
+  readonly items: string
+}
+
+export interface AttemptPlace {
+  readonly at: number
+  readonly writer: number
+  readonly n: number
+}
+
+/** What Postgres remembers of attempts in sales. */
+export class PostgresAttempts {
+  readonly #postgres: Postgres
+
+  constructor(postgres: Postgres) {
+    this.#postgres = postgres
+  }
+
+  /** Writes what is not there yet: safe to repeat. */
+  async keep(writer: number, rows: readonly AttemptRow[]): Promise<void> {
+    const texts = (field: 'kind' | 'outcome' | 'code' | 'buyer' | 'checkout' | 'items') =>
+      textArray(rows.map((row) => row[field]))
+    await this.#postgres.query('keepSaleAttempts', [
+      writer,
+      `{${rows.map(({ n }) => n)}}`,
+      `{${rows.map(({ sale }) => sale)}}`,
+      `{${rows.map(({ at }) => at)}}`,
+      texts('kind'),
+      texts('outcome'),
+      texts('code'),
+      texts('buyer'),
+      texts('checkout'),
+      texts('items'),
+    ])
+  }
+
+  async read(
+    sale: string,
+    after: AttemptPlace,
+    most: number,
+    buyer: string | null,
+  ): Promise<(AttemptPlace & Omit<AttemptRow, 'sale' | 'buyer'>)[]> {
+    const { at, writer, n } = after
+    const asked = [sale, at, writer, n, most]
+    const rows = await (buyer === null
+      ? this.#postgres.query<Record<string, string | null>>('readSaleAttempts', asked)
+      : this.#postgres.query<Record<string, string | null>>('readBuyerAttempts', [...asked, buyer]))
+    return rows.map((row) => ({
+      at: Number(row.at),
+      writer: Number(row.writer),
+      n: Number(row.n),
+      kind: row.kind as AttemptKind,
+      outcome: row.outcome as AttemptOutcome,
+      code: row.code ?? '',
+      checkout: row.checkout ?? '',
+      items: row.items ?? '',
+    }))
+  }
+
+  /** Takes away at most so many that are older. How many there were. */
+  async prune(olderThanMs: number, most: number): Promise<number> {
+    const [row] = await this.#postgres.query<{ pruned: number }>('pruneSaleAttempts', [olderThanMs, most])
+    return row?.pruned ?? 0
+  }
+}
