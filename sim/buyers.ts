@@ -78,11 +78,11 @@ export class Buyers {
       return command({ kind: 'purchase', key, hold: code, also })
     }
     if (code !== undefined && at < 0.55) return command({ kind: 'cancel', key, hold: code })
-    return command({ kind: 'checkout', key, also: this.#order() })
+    return command({ kind: 'checkout', key, also: this.order(this.#chance) })
   }
 
-  #order(): string {
-    const chance = this.#chance
+  /** What somebody may want to check out. */
+  order(chance: Chance): string {
     const lines = new Map<number, Line>()
     for (let n = chance.integer(1, 2); n > 0; n -= 1) {
       const item = chance.integer(1, QUANTITIES.length)

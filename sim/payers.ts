@@ -1,7 +1,7 @@
 import type { PurchaseOutcome } from '../packages/holdfast/src/engine/index.js'
 import { HoldfastError } from '../packages/holdfast/src/errors/index.js'
 import type { PaymentIntent } from '../packages/holdfast/src/journal/index.js'
-import { priceOf, readLinesText } from '../packages/holdfast/src/machine/index.js'
+import { command, type Entry, priceOf, readLinesText } from '../packages/holdfast/src/machine/index.js'
 import { type Buyers, PER_USER } from './buyers.js'
 import { keys, type Process } from './process.js'
 import { Chance, type World } from './world.js'
@@ -33,8 +33,8 @@ interface Parts {
 }
 
 /**
- * Callers who buy what others have checked out, and pay with the wallets that everybody uses. What they know of a checkout may be old, and
- * several may want the same; many give up early.
+ * Callers who buy what they or others have checked out, and pay with the wallets that everybody uses. What they know of a checkout may be
+ * old, and several may want the same; many give up early.
  */
 export class Payers {
   readonly history: AskedPayment[] = []
@@ -72,14 +72,41 @@ export class Payers {
   }
 
   #next(): void {
-    const { checkouts } = this.#buyers
-    if (this.history.length >= PAYMENTS || (checkouts.length === 0 && this.#buyers.done)) {
+    if (this.history.length >= PAYMENTS) {
       this.#running -= 1
       return
     }
     const chance = this.#chance
-    const entry = checkouts.at(-1 - chance.integer(0, Math.min(2, Math.max(0, checkouts.length - 1))))
-    if (!entry) return this.#later(() => this.#next())
+    const { checkouts, ref } = this.#buyers
+    const known = checkouts.at(-1 - chance.integer(0, Math.min(2, Math.max(0, checkouts.length - 1))))
+    if (known && chance.happens(0.4)) return this.#pay(known)
+    // One of their own: nobody else knows of it.
+    const process = this.#ready()
+    const also = this.#buyers.order(chance)
+    const own = command({ kind: 'checkout', key: `pay-${chance.hex(8)}`, also })
+    const heard = process?.engine.submit(keys.place(ref), own, { memory: false, timeoutMs: 3_000 })
+    if (!heard) return this.#later(() => this.#next())
+    let over = false
+    const conclude = (entry: Entry | null): void => {
+      if (over) return
+      over = true
+      if (entry) this.#pay(entry)
+      else this.#later(() => this.#next())
+    }
+    this.#world.plan(PATIENCE_MS, () => conclude(null))
+    heard.then(
+      ({ entry }) => conclude(entry),
+      () => conclude(null),
+    )
+  }
+
+  #ready(): Process | null {
+    const ready = this.#parts.processes().filter(({ alive, paused }) => alive && !paused)
+    return ready.length === 0 ? null : this.#chance.pick(ready)
+  }
+
+  #pay(entry: Entry): void {
+    const chance = this.#chance
     const lines = readLinesText(entry.metadata)
     const prices = new Map(lines.map(({ item }) => [item, (item % 3) + chance.integer(0, 1)]))
     const asked: AskedPayment = {
@@ -107,9 +134,8 @@ export class Payers {
 
   #try(asked: AskedPayment, triesMax: number): void {
     const chance = this.#chance
-    const ready = this.#parts.processes().filter(({ alive, paused }) => alive && !paused)
-    if (ready.length === 0) return this.#world.plan(50, () => this.#try(asked, triesMax))
-    const process = chance.pick(ready)
+    const process = this.#ready()
+    if (!process) return this.#world.plan(50, () => this.#try(asked, triesMax))
     asked.tries += 1
     let over = false
     const conclude = (heard: PaymentHeard): void => {

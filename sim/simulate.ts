@@ -145,7 +145,7 @@ export async function simulate(seed: number, machines: Machines, traced = false)
   }
   for (const { heard } of transferers.history) note(`transfer_${heard.type}`, 1)
   const payments = payers?.history ?? []
-  for (const { heard } of payments) note(`payment_${heard.type}`, 1)
+  for (const { heard } of payments) note(`payment_${heard.type === 'no' ? `no_${heard.error.code}` : heard.type}`, 1)
   note('opened_late', openings.openedAt.size)
   const { lostHashes, lostAt } = servers.postgres
   problems.push(

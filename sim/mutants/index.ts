@@ -8,13 +8,22 @@ import { AUDITS, LOOK_ONCE } from './audits.js'
 import { FORGETTING } from './forgetting.js'
 import { HOLDS } from './holds.js'
 import { LUA, type Mutant } from './mutant.js'
+import { PAYMENTS } from './payments.js'
 import { PROTOCOL } from './protocol.js'
 import { STOCK } from './stock.js'
 import { TRANSFERS } from './transfers.js'
 
 export type { Mutant } from './mutant.js'
 
-export const MUTANTS: readonly Mutant[] = [...PROTOCOL, ...HOLDS, ...FORGETTING, ...TRANSFERS, ...STOCK, ...AUDITS]
+export const MUTANTS: readonly Mutant[] = [
+  ...PROTOCOL,
+  ...HOLDS,
+  ...FORGETTING,
+  ...TRANSFERS,
+  ...STOCK,
+  ...PAYMENTS,
+  ...AUDITS,
+]
 
 /** Changes that cost time and nothing else: the protocol must hold without them. */
 export const HARMLESS: readonly Pick<Mutant, 'rule' | 'patches'>[] = [
