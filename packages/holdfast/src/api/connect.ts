@@ -8,6 +8,7 @@ import {
   PostgresJournal,
   PostgresSales,
   PostgresSchedules,
+  PostgresSold,
   prove,
   stop,
 } from '../journal/index.js'
@@ -21,6 +22,7 @@ import {
   type PostgresSource,
   readSettings,
 } from '../postgres/index.js'
+import { Primitives } from '../primitives/index.js'
 import { type ReconcileOptions, type ReconcileReport, reconcile } from '../reconcile/index.js'
 import {
   type ConnectionOptions,
@@ -36,6 +38,7 @@ import {
 import { Sequencer } from '../sequencer/index.js'
 import type { Telemetry } from '../telemetry/index.js'
 import { Auditing, type BackgroundAudit, checkBackground } from './audit.js'
+import { type CheckedEarlyReject, checkEarlyReject, type EarlyRejectOptions, EarlyRejects } from './sale-early.js'
 import { SaleMemory } from './sale-items.js'
 import { Schedules } from './sale-schedule.js'
 import type { SaleTenant } from './tenant.js'
@@ -89,6 +92,8 @@ export interface ConnectOptions {
   readonly postgresOptions?: Omit<PostgresOptions, 'telemetry' | 'schema'>
   /** The audits that run by themselves: every shard each five minutes. False: none do. */
   readonly audit?: BackgroundAudit | false
+  /** Refuses checkouts of what is sold for good without asking anybody. Default: by an exact bitmap. False: the engine is always asked. */
+  readonly earlyReject?: EarlyRejectOptions | false
   /** How much this process takes on at most; what is above is refused as `unavailable`, with the limit as a fact. */
   readonly limits?: Limits
   /** For those who measure. */
@@ -119,6 +124,7 @@ export async function open(options: ConnectOptions): Promise<{ tenant: string; s
       : check.integer('redisPatience', given.redisPatience, 0, REDIS_PATIENCE_MAX_MS)
   const audit = checkBackground(given.audit)
   const limits = checkLimits(given.limits)
+  const earlyReject = checkEarlyReject(given.earlyReject)
   const strict = check.flag('strict', given.strict)
   const { telemetry = {} } = options
   const postgres = postgresOf(options, telemetry)
@@ -136,6 +142,7 @@ export async function open(options: ConnectOptions): Promise<{ tenant: string; s
       durability,
       telemetry,
       audit,
+      earlyReject,
       disconnect,
       pendingMax: limits.backlogPerWallet,
       engine: {
@@ -237,6 +244,7 @@ function share(
     pendingMax: number
     engine: Partial<EngineOptions>
     audit: BackgroundAudit | false
+    earlyReject: CheckedEarlyReject | null
     disconnect: () => Promise<void>
   },
 ): Shared {
@@ -266,6 +274,19 @@ function share(
     clock: systemClock,
     telemetry: given.telemetry,
   })
+  const sold = new PostgresSold(postgres)
+  let primitives: Promise<Primitives> | undefined
+  const primitivesOf = async (tenant: string): Promise<Primitives> => {
+    primitives ??= Primitives.connect({ redis, secret, owner: 'sales', telemetry: given.telemetry })
+    return (await primitives).forTenant(tenant)
+  }
+  const isStopped = (): boolean => engine.health.stopped !== null
+  const early =
+    given.earlyReject &&
+    new EarlyRejects(
+      { journal, sold, clock: systemClock, telemetry: given.telemetry, isStopped, primitivesOf },
+      given.earlyReject,
+    )
   const memories = new Map<string, SaleMemory>()
   const locks = new Locks(runner, () => reader.nextLockToken(), given.telemetry)
   const asker = randomBytes(12).toString('hex')
@@ -311,7 +332,8 @@ function share(
     for (const gauge of takeBack) gauge()
     locks.close()
     // At once, both: nothing new is taken on from here.
-    await Promise.all([engine.close(), auditing.close(), schedules.close()])
+    await Promise.all([engine.close(), auditing.close(), schedules.close(), early?.close()])
+    await primitives?.then((made) => made.close())
     unguard()
     runner.close()
     await given.disconnect()
@@ -340,6 +362,7 @@ function share(
     locks,
     sales,
     schedules,
+    early,
     memoryOf,
     auditing,
     durability,

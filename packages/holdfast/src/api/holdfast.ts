@@ -118,11 +118,24 @@ export class Holdfast {
   }
 
   #tenant(): SaleTenant {
-    const { engine, journal, reader, sequencer, locks, sales, schedules, memoryOf, durability, timeoutMs } =
+    const { engine, journal, reader, sequencer, locks, sales, schedules, early, memoryOf, durability, timeoutMs } =
       this.#shared
     const keys = this.#shared.keysOf(this.tenant)
     const saleMemory = (id: string) => memoryOf(this.tenant, id)
-    return { keys, engine, journal, reader, sequencer, locks, sales, saleMemory, schedules, durability, timeoutMs }
+    return {
+      keys,
+      engine,
+      journal,
+      reader,
+      sequencer,
+      locks,
+      sales,
+      saleMemory,
+      schedules,
+      early,
+      durability,
+      timeoutMs,
+    }
   }
 
   /** Answers what is under way, then ends connections of its own. Wallets of all tenants are closed with it. */

@@ -109,7 +109,7 @@ export class Sale {
     const key = check.key(asked.key)
     const terms = await this.#terms()
     const items = await this.#memory.byId(lines.map(({ id }) => id))
-    const { keys } = this.#tenant
+    const { keys, early, durability } = this.#tenant
     const buyer = keys.buyer(this.id, user)
     const bucket = bucketOf(buyer, terms)
     const place = keys.ofSale(this.id, bucket)
@@ -126,7 +126,14 @@ export class Sale {
         share: shareOf(quantity, item, bucket, terms.buckets),
       })),
     })
-    const outcome = await this.#submit(place, { kind: 'checkout', key: keys.code(place, key), also: words }, options)
+    const code = keys.code(place, key)
+    const refusal = early?.refusalOf(keys.tenant, this.id, items, code)
+    if (refusal) {
+      checkOptions(options, durability)
+      throw refusal
+    }
+    const asking = this.#submit(place, { kind: 'checkout', key: code, also: words }, options)
+    const outcome = await asking.catch((error) => this.#refused(error, terms))
     const entry = outcome.entry as MachineEntry
     return {
       code: entry.hold,
@@ -234,6 +241,16 @@ export class Sale {
     } catch (error) {
       throw error instanceof HoldfastError ? await this.#told(error) : error
     }
+  }
+
+  /** Where something is sold others will ask for it too. */
+  #refused(error: unknown, terms: SaleTerms): never {
+    const { keys, early } = this.#tenant
+    if (early && HoldfastError.is(error, 'sold_out')) {
+      const refs = Array.from({ length: terms.buckets }, (_, bucket) => keys.ofSale(this.id, bucket).ref)
+      early.begin(keys.tenant, this.id, terms, refs)
+    }
+    throw error
   }
 
   /** In the words of a sale: a checkout is a hold, and an item has an id. */
