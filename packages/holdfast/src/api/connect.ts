@@ -9,6 +9,7 @@ import {
   PostgresJournal,
   PostgresPayments,
   PostgresSchedules,
+  PostgresSold,
   prove,
   stop,
 } from '../journal/index.js'
@@ -22,6 +23,7 @@ import {
   type PostgresSource,
   readSettings,
 } from '../postgres/index.js'
+import { Primitives } from '../primitives/index.js'
 import { type ReconcileOptions, type ReconcileReport, reconcile } from '../reconcile/index.js'
 import {
   type ConnectionOptions,
@@ -39,6 +41,7 @@ import type { Telemetry } from '../telemetry/index.js'
 import { Auditing, type BackgroundAudit, checkBackground } from './audit.js'
 import { checkAttempts, SaleAttempts, type SaleAttemptsOptions } from './sale-attempts.js'
 import { SaleFinder } from './sale-checkout.js'
+import { type CheckedEarlyReject, checkEarlyReject, type EarlyRejectOptions, EarlyRejects } from './sale-early.js'
 import { SaleMemory } from './sale-items.js'
 import { PatientSales } from './sale-reads.js'
 import { Schedules } from './sale-schedule.js'
@@ -96,6 +99,8 @@ export interface ConnectOptions {
   readonly audit?: BackgroundAudit | false
   /** The record of what is tried in sales. False: none is kept. */
   readonly saleAttempts?: SaleAttemptsOptions | false
+  /** Refuses checkouts of what is sold for good without asking anybody. Default: by an exact bitmap. False: the engine is always asked. */
+  readonly earlyReject?: EarlyRejectOptions | false
   /** How much this process takes on at most; what is above is refused as `unavailable`, with the limit as a fact. */
   readonly limits?: Limits
   /** For those who measure. */
@@ -129,6 +134,7 @@ export async function open(options: ConnectOptions): Promise<{ tenant: string; s
   const audit = checkBackground(given.audit)
   const saleAttempts = checkAttempts(given.saleAttempts)
   const limits = checkLimits(given.limits)
+  const earlyReject = checkEarlyReject(given.earlyReject)
   const strict = check.flag('strict', given.strict)
   const { telemetry = {} } = options
   const postgres = postgresOf(options, telemetry)
@@ -147,6 +153,7 @@ export async function open(options: ConnectOptions): Promise<{ tenant: string; s
       telemetry,
       audit,
       saleAttempts,
+      earlyReject,
       disconnect,
       pendingMax: limits.backlogPerWallet,
       engine: {
@@ -249,6 +256,7 @@ function share(
     engine: Partial<EngineOptions>
     audit: BackgroundAudit | false
     saleAttempts: { retentionMs: number } | null
+    earlyReject: CheckedEarlyReject | null
     disconnect: () => Promise<void>
   },
 ): Shared {
@@ -280,6 +288,19 @@ function share(
     telemetry: given.telemetry,
   })
   const attempts = new SaleAttempts(new PostgresAttempts(postgres), given.saleAttempts, given.telemetry)
+  const sold = new PostgresSold(postgres)
+  let primitives: Promise<Primitives> | undefined
+  const primitivesOf = async (tenant: string): Promise<Primitives> => {
+    primitives ??= Primitives.connect({ redis, secret, owner: 'sales', telemetry: given.telemetry })
+    return (await primitives).forTenant(tenant)
+  }
+  const isStopped = (): boolean => engine.health.stopped !== null
+  const early =
+    given.earlyReject &&
+    new EarlyRejects(
+      { journal, sold, clock: systemClock, telemetry: given.telemetry, isStopped, primitivesOf },
+      given.earlyReject,
+    )
   const memories = new Map<string, SaleMemory>()
   const locks = new Locks(runner, () => reader.nextLockToken(), given.telemetry)
   const asker = randomBytes(12).toString('hex')
@@ -328,8 +349,9 @@ function share(
     locks.close()
     soldOut.close()
     // At once, both: nothing new is taken on from here.
-    await Promise.all([engine.close(), auditing.close(), schedules.close()])
+    await Promise.all([engine.close(), auditing.close(), schedules.close(), early?.close()])
     await attempts.close(timeoutMs)
+    await primitives?.then((made) => made.close())
     unguard()
     runner.close()
     await given.disconnect()
@@ -359,6 +381,7 @@ function share(
     soldOut,
     schedules,
     attempts,
+    early,
     memoryOf,
     saleFinder: new SaleFinder(),
     telemetry: given.telemetry,

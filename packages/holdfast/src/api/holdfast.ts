@@ -131,7 +131,8 @@ export class Holdfast {
   }
 
   #tenant(): SaleTenant {
-    const { engine, journal, reader, sequencer, locks, sales, soldOut, attempts, schedules, memoryOf } = this.#shared
+    const { engine, journal, reader, sequencer, locks, sales, soldOut, attempts, schedules, early, memoryOf } =
+      this.#shared
     const { durability, timeoutMs } = this.#shared
     const keys = this.#shared.keysOf(this.tenant)
     const saleMemory = (id: string) => memoryOf(this.tenant, id)
@@ -147,6 +148,7 @@ export class Holdfast {
       attempts,
       saleMemory,
       schedules,
+      early,
       durability,
       timeoutMs,
     }

@@ -137,7 +137,7 @@ export class Sale {
     const terms = await this.#terms()
     refuseTwice(lines)
     const items = await this.#memory.byId(lines.map(({ id }) => id))
-    const { keys } = this.#tenant
+    const { keys, early, durability } = this.#tenant
     const bucket = bucketOf(buyer, terms)
     const place = keys.ofSale(this.id, bucket)
     const words = checkoutWords({
@@ -153,12 +153,14 @@ export class Sale {
         share: shareOf(quantity, item, bucket, terms.buckets),
       })),
     })
-    const outcome = await this.#submit(
-      place,
-      { kind: 'checkout', key: keys.code(place, key), also: words },
-      options,
-      terms,
-    )
+    const code = keys.code(place, key)
+    const refusal = early?.refusalOf(keys.tenant, this.id, items, code)
+    if (refusal) {
+      checkOptions(options, durability)
+      throw refusal
+    }
+    const asking = this.#submit(place, { kind: 'checkout', key: code, also: words }, options, terms)
+    const outcome = await asking.catch((error) => this.#refused(error, terms))
     const entry = outcome.entry as MachineEntry
     return {
       code: entry.hold,
@@ -279,6 +281,15 @@ export class Sale {
     } catch (error) {
       throw error instanceof HoldfastError ? await this.#told(error, buckets) : error
     }
+  }
+
+  /** Where something is sold others will ask for it too. */
+  #refused(error: unknown, terms: SaleTerms): never {
+    const { keys, early } = this.#tenant
+    if (early && HoldfastError.is(error, 'sold_out')) {
+      early.begin(keys.tenant, this.id, terms, this.#refs(terms))
+    }
+    throw error
   }
 
   /** In the words of a sale: a checkout is a hold, and an item has an id. */

@@ -5,6 +5,7 @@ import { type Command, command } from '../machine/index.js'
 import type { Keys } from '../redis/index.js'
 import type { Sequencer } from '../sequencer/index.js'
 import type { SaleAttempts } from './sale-attempts.js'
+import type { EarlyRejects } from './sale-early.js'
 import type { SaleMemory } from './sale-items.js'
 import type { Schedules } from './sale-schedule.js'
 import type { SoldOutWatch } from './sale-sold-out.js'
@@ -47,6 +48,8 @@ export interface SaleTenant extends Tenant {
   /** What this process remembers of a sale. */
   saleMemory(id: string): SaleMemory
   readonly schedules: Schedules
+  /** Null: the engine is always asked. */
+  readonly early: EarlyRejects | null
 }
 
 /** `key`: one of the engine's own, where the caller gives none. */

@@ -45,6 +45,7 @@ export {
   type ScheduleTemplate,
   type SlotRow,
 } from './schedules.js'
+export { PostgresSold } from './sold.js'
 export { type Ask, prove, stop } from './standing.js'
 export { isStorable, isStorableEntry } from './storable.js'
 export * from './types.js'

@@ -722,6 +722,8 @@ ORDER BY page.made_seq`,
 SELECT at, writer, n, kind, outcome, code, checkout, items FROM sale_attempts
 WHERE sale = $1 AND (at, writer, n) > ($2, $3, $4)
 ORDER BY at, writer, n LIMIT $5`,
+  readSaleQuantities: `-- Items of a sale that there is more than one of, in their order, behind a number.
+SELECT item, quantity FROM sale_items WHERE tenant = $1 AND sale = $2 AND quantity > 1 AND item > $3 ORDER BY item LIMIT $4`,
   readSale: `SELECT terms, ready, terms = $3::jsonb AS same FROM sales WHERE tenant = $1 AND id = $2`,
   readScheduleItems: `-- None: it was changed since.
 SELECT items FROM sale_schedules WHERE tenant = $1 AND id = $2 AND version = $3`,
@@ -733,6 +735,10 @@ SELECT l.starts_at, l.ends_at, l.sale, l.version, l.options, l.opened_at, s.read
 FROM sale_slots l JOIN sales s ON s.tenant = l.tenant AND s.id = l.sale
 WHERE l.tenant = $1 AND l.schedule = $2 AND l.ends_at > $3
 ORDER BY l.starts_at LIMIT $4`,
+  readSoldEntries: `-- Checkouts and purchases of a bucket of a sale, in order: from a seq on, up to another, so many at most. \`sold\`: what was bought.
+SELECT seq, hash, key, CASE WHEN kind = 'settle' THEN metadata END AS sold
+FROM entries WHERE wallet = $1 AND seq >= $2 AND seq <= $3 AND kind IN ('hold', 'extend', 'settle')
+ORDER BY seq LIMIT $4`,
   readStockCheckpoint: `-- The last one at or before a seq; none: the stock is read from the beginning.
 SELECT seq, stock FROM stock_checkpoints WHERE wallet = $1 AND seq <= $2`,
   readStockEntries: `-- What entries did to a stock, in order: after a seq, up to another, so many at most.

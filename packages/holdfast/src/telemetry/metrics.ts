@@ -111,6 +111,11 @@ export const METRICS = {
     labels: ['outcome'],
     help: 'Slots of schedules of sales, by this process: opened, finished (somebody else had begun it), failed (it is tried again)',
   },
+  holdfast_sale_early_rejects_total: {
+    type: 'counter',
+    labels: ['outcome'],
+    help: 'Checkouts of what is sold for good: told (refused without asking anybody), false_hit (the Bloom filter took an item for sold that is not)',
+  },
   holdfast_audits_total: {
     type: 'counter',
     labels: ['outcome'],
