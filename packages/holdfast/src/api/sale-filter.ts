@@ -68,7 +68,7 @@ export class SharedBloomFilter implements SoldFilter {
     const absent = fresh.filter((item) => !this.mightHave(item))
     for (let from = 0; from < absent.length; from += ADD_MAX) {
       const added = await this.#filter.addMany(absent.slice(from, from + ADD_MAX).map(String))
-      if (added.some(({ state }) => state === 'missing')) return this.#rebuild()
+      if (added.some(({ result }) => result === 'missing')) return this.#rebuild()
     }
   }
 

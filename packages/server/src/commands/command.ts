@@ -18,6 +18,8 @@ export interface Terminal {
   /** Standard error: how far it has come. */
   progress(text: string): void
   environment: NodeJS.ProcessEnv
+  /** Standard output, where somebody looks at it: for what is drawn in place. */
+  screen?: { columns(): number; write(text: string): void }
 }
 
 /** A command gives back its exit code. */

@@ -18,6 +18,7 @@ const webhooks = () => import('./webhooks.js')
 const flags = () => import('./flags.js')
 const reading = () => import('./wallet/reading.js')
 const moves = () => import('./wallet/moves.js')
+const sales = () => import('./sale/sales.js')
 
 /** What a first word stands for. */
 export const GROUPS = {
@@ -25,6 +26,7 @@ export const GROUPS = {
   webhooks: 'where events are told',
   flags: 'feature flags: look at them and change them',
   wallet: 'look at wallets and move money, by asking a server that runs (HOLDFAST_URL, HOLDFAST_KEY)',
+  sale: 'open sales, look at them and buy, by asking a server that runs (HOLDFAST_URL, HOLDFAST_KEY)',
   stripe402: 'what stripe402 keeps in Redis or Postgres: compare it, and take it into wallets',
 } as const
 
@@ -235,6 +237,48 @@ export const COMMANDS: readonly Definition[] = [
     description: 'its entries as they come, until Ctrl-C',
     run: from(
       () => import('./wallet/watch.js'),
+      (module) => module.watch,
+    ),
+  },
+  {
+    name: 'sale open',
+    description: 'make a sale and fill it. The same again changes nothing',
+    run: from(sales, (one) => one.open),
+  },
+  {
+    name: 'sale status',
+    description: 'what can be had, what lies in checkouts, what is sold',
+    run: from(sales, (one) => one.status),
+  },
+  { name: 'sale list', description: 'sales in the order of their ids', run: from(sales, (one) => one.list) },
+  { name: 'sale items', description: 'its items, and what is left of each', run: from(sales, (one) => one.items) },
+  {
+    name: 'sale checkout',
+    description: "set items aside for a user, in the user's running checkout or in a new one",
+    run: from(sales, (one) => one.checkOut),
+  },
+  { name: 'sale running', description: "a user's running checkout", run: from(sales, (one) => one.running) },
+  { name: 'sale code', description: 'how the checkout of a code stands', run: from(sales, (one) => one.code) },
+  {
+    name: 'sale purchase',
+    description: 'buy what is in a checkout. Again: the first answer',
+    run: from(sales, (one) => one.purchase),
+  },
+  {
+    name: 'sale cancel',
+    description: 'give back what is in a checkout',
+    run: from(sales, (one) => one.cancel),
+  },
+  {
+    name: 'sale close',
+    description: 'take no more checkouts. What is in one can be bought until it runs out',
+    run: from(sales, (one) => one.close),
+  },
+  {
+    name: 'sale watch',
+    description: 'how it goes, live, until the sale is over or Ctrl-C',
+    run: from(
+      () => import('./sale/watch.js'),
       (module) => module.watch,
     ),
   },

@@ -10,6 +10,9 @@ export function tableOf(headings: readonly string[], rows: readonly (readonly st
   return all.map(line).join('\n')
 }
 
+/** 2026-11-15 10:15:03 */
+export const momentOf = (timeMs: number): string => new Date(timeMs).toISOString().slice(0, 19).replace('T', ' ')
+
 export const number = (value: number): string => value.toLocaleString('en-US')
 
 /** `1 client`, `2 clients`. */

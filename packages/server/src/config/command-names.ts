@@ -42,8 +42,24 @@ export const MOVES = [
 ] as const
 /** Show a part of a longer list. */
 export const PAGES = ['wallet list', 'wallet holds', 'wallet entries'] as const
-/** Ask a server that runs. */
 export const WALLETS = ['wallet open', 'wallet show', ...PAGES, ...MOVES, 'wallet explain', 'wallet watch'] as const
+
+/** Of one sale, by its id. */
+export const OF_A_SALE = [
+  'sale open',
+  'sale status',
+  'sale items',
+  'sale checkout',
+  'sale running',
+  'sale close',
+  'sale watch',
+] as const
+/** Of one checkout, by its code. */
+export const OF_A_CHECKOUT = ['sale code', 'sale purchase', 'sale cancel'] as const
+export const SALES = ['sale list', ...OF_A_SALE, ...OF_A_CHECKOUT] as const
+
+/** Ask a server that runs. */
+export const ON_A_SERVER = [...WALLETS, ...SALES] as const
 
 /** About a stripe402 store that is there. The first takes it into wallets, so that it needs both servers. */
 export const STRIPE402 = ['stripe402 import', 'stripe402 verify'] as const
@@ -66,7 +82,7 @@ export const ON_A_DATABASE = [
 
 export type CommandName =
   | (typeof ON_A_DATABASE)[number]
-  | (typeof WALLETS)[number]
+  | (typeof ON_A_SERVER)[number]
   | (typeof STRIPE402)[number]
   | (typeof WORKSHOP)[number]
   | 'completion'

@@ -1,6 +1,6 @@
-import type { EventName } from 'holdfast'
+import type { EventName, ItemOptions } from 'holdfast'
 import type { Scope } from '../access/scopes.js'
-import { ON_A_DATABASE, WALLETS } from './command-names.js'
+import { ON_A_DATABASE, ON_A_SERVER } from './command-names.js'
 import { type Option, option } from './option.js'
 import { AUDITS } from './options/audits.js'
 import { CONNECTIONS } from './options/connections.js'
@@ -8,6 +8,7 @@ import { EVENTS } from './options/events.js'
 import { FLAG_OPTIONS } from './options/flags.js'
 import { KEY_OPTIONS } from './options/keys.js'
 import { PRIMITIVES } from './options/primitives.js'
+import { SALE_OPTIONS } from './options/sales.js'
 import { SERVING } from './options/serving.js'
 import { STRIPE402_OPTIONS } from './options/stripe402.js'
 import { UPKEEP } from './options/upkeep.js'
@@ -30,6 +31,7 @@ export const OPTIONS = {
   ...KEY_OPTIONS,
   ...FLAG_OPTIONS,
   ...WALLET_OPTIONS,
+  ...SALE_OPTIONS,
   ...STRIPE402_OPTIONS,
   shell: option<(typeof SHELLS)[number]>({
     flag: 'shell',
@@ -44,8 +46,8 @@ export const OPTIONS = {
   }),
   json: option({
     flag: 'json',
-    text: 'Answer on standard output with one line of JSON (wallet watch: one line for each entry)',
-    commands: [...ON_A_DATABASE, ...WALLETS, 'stripe402 verify'],
+    text: 'Answer on standard output with one line of JSON (wallet watch: one line for each entry; sale watch: one for each change)',
+    commands: [...ON_A_DATABASE, ...ON_A_SERVER, 'stripe402 verify'],
     default: false,
     expected: 'no value',
     parse: boolean,
@@ -59,6 +61,7 @@ export const OPTIONS = {
   | Option<readonly string[]>
   | Option<readonly Scope[]>
   | Option<readonly EventName[]>
+  | Option<readonly ItemOptions[]>
 >
 
 export type OptionName = keyof typeof OPTIONS

@@ -53,6 +53,18 @@ export const durationMs =
     return ms >= 1 && ms <= max ? ms : undefined
   }
 
+/** Milliseconds since 1970: `now`, `+1h` from now, or a time that says its zone, such as 2026-11-20T18:00:00Z. */
+export function instant(text: string): number | undefined {
+  if (text === 'now') return Date.now()
+  if (text.startsWith('+')) {
+    const ms = durationMs(3_650 * UNIT_MS.d)(text.slice(1))
+    return ms && Date.now() + ms
+  }
+  const zoned = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d)$/.test(text)
+  const ms = zoned ? Date.parse(text) : Number.NaN
+  return Number.isNaN(ms) ? undefined : ms
+}
+
 /** Scheme, host and port, as browsers send it; `*` for any. */
 export const origin = (text: string): string | undefined =>
   text === '*' || (URL.canParse(text) && new URL(text).origin === text) ? text : undefined

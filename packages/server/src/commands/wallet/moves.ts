@@ -3,9 +3,10 @@ import { randomUUID } from 'node:crypto'
 import type { HoldFacts, HoldReceipt, Receipt } from 'holdfast'
 import { type Config, ConfigError } from '../../config/index.js'
 import { EXIT, type Run } from '../command.js'
-import { ServerClient } from './server-client.js'
+import { ServerClient } from '../server-client.js'
+import { withAnswer } from '../with-answer.js'
 import { entryTable, holdTable } from './texts.js'
-import { walletPath, withAnswer } from './with-answer.js'
+import { walletPath } from './wallet-path.js'
 
 type NewHold = HoldFacts & { readonly receipt: Receipt }
 type Answer = Receipt | HoldReceipt | NewHold

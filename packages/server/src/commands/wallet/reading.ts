@@ -1,27 +1,10 @@
 import type { Entry, HoldExplanation, HoldState, WalletState } from 'holdfast'
 import type { Config } from '../../config/index.js'
-import { EXIT, type Run, type Terminal } from '../command.js'
-import { ServerClient } from './server-client.js'
+import type { Run, Terminal } from '../command.js'
+import { ServerClient } from '../server-client.js'
+import { type Page, pageText, query, showing } from '../showing.js'
 import { entryTable, holdTable, walletTable } from './texts.js'
-import { walletPath, withAnswer } from './with-answer.js'
-
-interface Page<Item> {
-  readonly data: readonly Item[]
-  readonly next: string | number | null
-}
-
-/** Asks once, and shows what came. */
-const showing =
-  <Answer>(
-    request: (config: Config) => { method?: 'GET' | 'PUT'; path: string; body?: object },
-    text: (answer: Answer) => string,
-  ): Run =>
-  ({ config }, terminal) =>
-    withAnswer(config, terminal, async () => {
-      const answer = await new ServerClient(config, terminal).ask<Answer>({ method: 'GET', ...request(config) })
-      terminal.print(config.json ? JSON.stringify(answer) : text(answer))
-      return EXIT.ok
-    })
+import { walletPath } from './wallet-path.js'
 
 export const open: Run = showing<WalletState>(
   (config) => {
@@ -61,23 +44,7 @@ export const explain: Run = showing<HoldExplanation>(
   ({ text }) => text,
 )
 
-/** Nothing of what was not given. */
-function query(parameters: Readonly<Record<string, string | number | boolean | undefined>>): string {
-  const given = Object.entries(parameters).filter(([, value]) => value !== undefined && value !== false)
-  const text = new URLSearchParams(given.map(([name, value]): [string, string] => [name, String(value)])).toString()
-  return text === '' ? '' : `?${text}`
-}
-
 const pageQuery = ({ after, limit, pending }: Config): string => query({ after, limit, pending })
-
-function pageText<Item>(
-  { data, next }: Page<Item>,
-  table: (items: readonly Item[]) => string,
-  nothing: string,
-): string {
-  if (data.length === 0) return nothing
-  return next === null ? table(data) : `${table(data)}\n\nThere are more: --after '${next}'`
-}
 
 /** How a wallet stands, for those who go on from there. */
 export const readWallet = (config: Config, terminal: Terminal): Promise<WalletState> =>

@@ -1,9 +1,6 @@
 /** How wallets, holds and entries look to people. */
 import type { Entry, HoldFacts, HoldState, WalletState } from 'holdfast'
-import { number, tableOf } from '../table.js'
-
-/** 2026-11-15 10:15:03 */
-export const momentOf = (timeMs: number): string => new Date(timeMs).toISOString().slice(0, 19).replace('T', ' ')
+import { momentOf, number, tableOf } from '../table.js'
 
 export const walletTable = (wallets: readonly WalletState[]): string =>
   tableOf(

@@ -2,10 +2,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Entry } from 'holdfast'
 import { untilSignal } from '../../lifecycle/signals.js'
 import { EXIT, type Run } from '../command.js'
+import { ServerClient } from '../server-client.js'
+import { withAnswer } from '../with-answer.js'
 import { readWallet } from './reading.js'
-import { ServerClient } from './server-client.js'
 import { entryHeading, entryLine, walletTable } from './texts.js'
-import { walletPath, withAnswer } from './with-answer.js'
+import { walletPath } from './wallet-path.js'
 
 /** Often enough to be called live, seldom enough to be forgotten in a window. */
 const LOOK_MS = 500

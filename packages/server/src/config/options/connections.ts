@@ -1,4 +1,4 @@
-import { FLAGS, KEYS, LOOKS, ON_A_DATABASE, SERVERS, TOOLS, WALLETS, WEBHOOKS } from '../command-names.js'
+import { FLAGS, KEYS, LOOKS, ON_A_DATABASE, ON_A_SERVER, SERVERS, TOOLS, WEBHOOKS } from '../command-names.js'
 import { option } from '../option.js'
 import { boolean, integer, nonEmpty, redisUrl, url } from '../parsers.js'
 
@@ -42,7 +42,7 @@ export const CONNECTIONS = {
     variable: 'HOLDFAST_DATA_DIR',
     hint: 'folder',
     text: 'Where dev keeps its data: private Redis and Postgres, and its API key, which wallet commands take from there',
-    commands: ['dev', ...WALLETS],
+    commands: ['dev', ...ON_A_SERVER],
     default: '.holdfast',
     expected: 'a folder',
     parse: nonEmpty,

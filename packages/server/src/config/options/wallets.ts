@@ -1,4 +1,4 @@
-import { MOVES, OF_A_HOLD, PAGES, WALLETS } from '../command-names.js'
+import { MOVES, OF_A_HOLD, ON_A_SERVER, PAGES, WALLETS } from '../command-names.js'
 import { option } from '../option.js'
 import { amount, boolean, durationMs, integer, json, oneOf, plainText, UNIT_MS, url } from '../parsers.js'
 
@@ -132,7 +132,7 @@ export const WALLET_OPTIONS = {
     flag: 'key',
     hint: 'text',
     text: 'Makes it safe to repeat: the same key gives the first answer again. Without it one is made, and shown',
-    commands: MOVES,
+    commands: [...MOVES, 'sale checkout'],
     expected: '1 to 255 printable ASCII characters, not beginning with ~',
     parse: (text) => (/^(?!~)[\x20-\x7e]{1,255}$/.test(text) ? text : undefined),
   }),
@@ -163,8 +163,8 @@ export const WALLET_OPTIONS = {
   afterId: option<string>({
     flag: 'after',
     hint: 'id',
-    text: 'Wallets that come after this id',
-    commands: ['wallet list'],
+    text: 'Those that come after this id',
+    commands: ['wallet list', 'sale list'],
     expected: ID,
     parse: plainText(255),
   }),
@@ -180,7 +180,7 @@ export const WALLET_OPTIONS = {
     flag: 'limit',
     hint: 'number',
     text: 'How many to show at most',
-    commands: PAGES,
+    commands: [...PAGES, 'sale list', 'sale items'],
     default: 100,
     expected: 'a whole number from 1 to 1000',
     parse: integer(1, 1_000),
@@ -190,7 +190,7 @@ export const WALLET_OPTIONS = {
     variable: 'HOLDFAST_URL',
     hint: 'url',
     text: 'The server to ask',
-    commands: WALLETS,
+    commands: ON_A_SERVER,
     default: 'http://127.0.0.1:4020',
     expected: 'a URL such as https://holdfast.example.com',
     parse: url('http:', 'https:'),
@@ -200,7 +200,7 @@ export const WALLET_OPTIONS = {
     variable: 'HOLDFAST_KEY',
     hint: 'text',
     text: 'An API key, or a token of the wallet. Better in the environment: flags can be seen by others. Without it, for a server on this machine: the key of dev',
-    commands: WALLETS,
+    commands: ON_A_SERVER,
     secret: true,
     expected: 'an API key (hf_…) or a wallet token (hft_…)',
     parse: (text) => (/^hft?_[\x21-\x7e]+$/.test(text) ? text : undefined),

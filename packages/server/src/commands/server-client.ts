@@ -1,10 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Config, ConfigError } from '../../config/index.js'
-import type { Problem } from '../../http/problem.js'
-import { StartError } from '../../lifecycle/start-error.js'
-import type { Terminal } from '../command.js'
+import { type Config, ConfigError } from '../config/index.js'
+import type { Problem } from '../http/problem.js'
+import { StartError } from '../lifecycle/start-error.js'
+import type { Terminal } from './command.js'
 
 /** Long enough for a server that is restarted, short enough for one who waits at a terminal. */
 const TRIES_MAX = 5
@@ -23,15 +23,15 @@ export class Refusal extends Error {
 }
 
 export interface Request {
-  readonly method: 'GET' | 'PUT' | 'POST'
+  readonly method: 'GET' | 'PUT' | 'POST' | 'DELETE'
   /** Below `/v1`. */
   readonly path: string
   readonly body?: object
-  /** Of what moves something. */
+  /** Of what is not safe to repeat by itself. */
   readonly key?: string
 }
 
-/** Asks a server on behalf of a command. What is safe to repeat is repeated, and everything here is: what moves something has a key. */
+/** Asks a server on behalf of a command. What is safe to repeat is repeated, and everything here is: by itself, or by its key. */
 export class ServerClient {
   readonly #url: string
   readonly #apiKey: string

@@ -1,8 +1,6 @@
-import type { Config } from '../../config/index.js'
-import { EXIT, type Terminal } from '../command.js'
+import type { Config } from '../config/index.js'
+import { EXIT, type Terminal } from './command.js'
 import { Refusal } from './server-client.js'
-
-export const walletPath = ({ walletId }: Config): string => `/wallets/${encodeURIComponent(walletId as string)}`
 
 /** A refusal is an answer too: for people on standard error, for scripts as the JSON that the server sent. */
 export async function withAnswer(config: Config, terminal: Terminal, work: () => Promise<number>): Promise<number> {

@@ -1,0 +1,3 @@
+import type { Config } from '../../config/index.js'
+
+export const walletPath = ({ walletId }: Config): string => `/wallets/${encodeURIComponent(walletId as string)}`
