@@ -17,6 +17,7 @@ const SALE: SaleState = {
   reserved: 0,
   sold: 0,
   open: true,
+  soldOut: false,
 }
 const sample = (seconds: number, sold = 0, reserved = 0, other: Partial<SaleState> = {}): Sample => ({
   at: START + seconds * 1_000,

@@ -299,12 +299,10 @@ export class Sale {
     if (code) return new HoldfastError(code)
     if (error.code !== 'sold_out' && error.code !== 'duplicate_item') return error
     const { item, stock, reserved, ...rest } = error.facts
-    const facts: Facts = { ...rest }
+    const named = typeof item === 'number' ? ((await this.#memory.byNumber([item]))[0]?.id ?? '') : item
+    const facts: Facts = { ...(named !== undefined && { item: named }), ...rest }
     // What one bucket of several has says nothing of the others.
     if (buckets === 1 && error.code === 'sold_out') Object.assign(facts, { stock, reserved })
-    if (item !== undefined) {
-      facts.item = typeof item === 'number' ? ((await this.#memory.byNumber([item]))[0]?.id ?? '') : item
-    }
     return new HoldfastError(error.code, undefined, facts)
   }
 

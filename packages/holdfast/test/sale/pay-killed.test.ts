@@ -259,7 +259,8 @@ describe('processes that are killed between money and stock', () => {
     }
     await Promise.all(Array.from({ length: LANES }, (_, from) => lane(from)))
 
-    const counts = await recover()
+    // One that is settled and whose note another round still saw is dropped, having nothing left to do.
+    const { purchase_dropped: _, ...counts } = await recover()
     expect(Object.keys(counts).sort()).toEqual(['purchase_released', 'purchase_settled', 'purchase_voided'])
     expect((counts.purchase_released ?? 0) + (counts.purchase_settled ?? 0)).toBe(all.length)
     const { sold = 0, reserved, stock } = (await sale.status()) ?? {}

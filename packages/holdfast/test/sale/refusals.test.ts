@@ -40,7 +40,7 @@ beforeAll(async () => {
   // On a busy machine too everybody is answered at the first try: a second one asks the journal for its key.
   const patient = { timeout: 120_000, redisOptions: { commandTimeoutMs: 60_000 }, engine: { decideWithinMs: 60_000 } }
   // The record of attempts is written in batches of its own.
-  const parts = { redis: url, postgres, audit: false, saleAttempts: false, telemetry } as const
+  const parts = { redis: url, postgres, audit: false, earlyReject: false, saleAttempts: false, telemetry } as const
   const connect = () => Holdfast.connect({ ...parts, ...patient })
   processes = [await connect()]
   while (processes.length < PROCESSES) processes.push(await connect())
