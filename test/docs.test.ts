@@ -215,7 +215,7 @@ describe('the samples', () => {
     for (const { prints } of samples) expect(prints.length).toBeGreaterThan(0)
   })
 
-  it('have no type errors', async () => {
+  it('have no type errors', { timeout: 180_000 }, async () => {
     const config = join(FOLDER, 'tsconfig.json')
     const base = relative(FOLDER, join(ROOT, 'tsconfig.tests.json'))
     writeFileSync(config, JSON.stringify({ extends: base, include: ['*.ts'] }))
