@@ -1,4 +1,4 @@
-import type { Begun, Intent, Intents, OpenIntent } from '../packages/holdfast/src/journal/index.js'
+import type { Begun, Intent, Intents, Moving, OpenIntent } from '../packages/holdfast/src/journal/index.js'
 import type { SimDatabase } from './database.js'
 import { AT_ONCE, type Statement } from './journal.js'
 
@@ -27,7 +27,21 @@ export class SimIntents implements Intents {
   end(ended: readonly OpenIntent[]): Promise<void> {
     return this.#statement('endTransfers', true, () => this.#database.intents.end(ended))
   }
+
+  moving(buckets: readonly Bucket[]): Promise<Moving> {
+    return this.#statement('movingStock', false, () => {
+      const refs = new Set(buckets.map(({ ref }) => ref))
+      const open = this.#database.intents.open(Number.POSITIVE_INFINITY).filter(({ source }) => refs.has(source))
+      const since = new Map(buckets.map(({ ref, seq }) => [ref, seq]))
+      const arrived = [...this.#database.wallets()].some(({ row, entries }) =>
+        entries.some(({ seq, params }) => seq > (since.get(row.ref) ?? Infinity) && params.startsWith('take ')),
+      )
+      return { arrived, open }
+    })
+  }
 }
+
+type Bucket = { readonly ref: string; readonly seq: number }
 
 /** Their table: every method is one statement and one atomic step. */
 export class IntentTable {

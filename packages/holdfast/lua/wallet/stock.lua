@@ -99,7 +99,7 @@ local function read_order(c)
     elseif words[1] == 'purchase' then
       c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]) }
     else
-      c.order = { lines = read_lines(words, 2) }
+      c.order = { total = tonumber(words[2]), lines = read_lines(words, 3) }
     end
   end
   return c.order
@@ -107,9 +107,11 @@ end
 
 -- The fields that a command will ask for.
 local function stock_fields(c, fields)
-  if c.kind == 'checkout' then
+  if c.kind == 'checkout' or c.kind == 'give' or c.kind == 'take' then
     local order = read_order(c)
-    fields[#fields + 1] = 'u:' .. order.buyer
+    if order.buyer then
+      fields[#fields + 1] = 'u:' .. order.buyer
+    end
     for i = 1, #order.lines do
       fields[#fields + 1] = 'i:' .. order.lines[i].item
     end

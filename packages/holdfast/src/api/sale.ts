@@ -1,9 +1,10 @@
-import type { Outcome } from '../engine/index.js'
+import type { Buckets, Outcome, Wanted } from '../engine/index.js'
 import { type Facts, HoldfastError } from '../errors/index.js'
 import type { SaleTerms } from '../journal/index.js'
 import { checkoutWords, command, genesisHash, type Entry as MachineEntry, readLinesText } from '../machine/index.js'
-import { type Place, readCode } from '../redis/index.js'
+import type { Place } from '../redis/index.js'
 import type { Running } from '../sequencer/index.js'
+import { bucketsOf, bucketsOfCode, wantedFor } from './sale-buckets.js'
 import type { SaleMemory } from './sale-items.js'
 import { checkItem, checkTerms, type ItemOptions, limitOf, type SaleOptions, shareOf } from './sale-terms.js'
 import { checkOptions, type OperationOptions, type SaleTenant } from './tenant.js'
@@ -111,8 +112,8 @@ export class Sale {
     const items = await this.#memory.byId(lines.map(({ id }) => id))
     const { keys } = this.#tenant
     const buyer = keys.buyer(this.id, user)
-    const bucket = bucketOf(buyer, terms)
-    const place = keys.ofSale(this.id, bucket)
+    const buckets = bucketsOf(keys, this.id, terms, buyer)
+    const quantities = lines.map(({ quantity }) => quantity)
     const words = checkoutWords({
       reserves: terms.reserve === 'checkout',
       ttlMs: terms.checkoutTtlMs,
@@ -122,11 +123,13 @@ export class Sale {
       buyer,
       lines: items.map(({ item, quantity }, at) => ({
         item,
-        quantity: (lines[at] as SoldItem).quantity,
-        share: shareOf(quantity, item, bucket, terms.buckets),
+        quantity: quantities[at] as number,
+        share: shareOf(quantity, item, buckets.target, terms.buckets),
       })),
     })
-    const outcome = await this.#submit(place, { kind: 'checkout', key: keys.code(place, key), also: words }, options)
+    const code = keys.code(buckets.places[buckets.target] as Place, key)
+    const wanted = async () => wantedFor(items, quantities, terms.buckets)
+    const outcome = await this.#submit(buckets, { kind: 'checkout', key: code, also: words }, wanted, options)
     const entry = outcome.entry as MachineEntry
     return {
       code: entry.hold,
@@ -141,16 +144,23 @@ export class Sale {
     const { take = 'all' } = check.options('options', options)
     const wanted = check.oneOf('take', take, ['all', 'left'] as const)
     const terms = await this.#terms()
-    const place = this.#placeOf(code, terms)
+    const buckets = this.#bucketsOf(code, terms)
+    const { ref } = buckets.places[buckets.target] as Place
     const key = `~purchase:${code}`
+    const buy = async (what: 'all' | 'left') => {
+      const bought = { kind: 'purchase' as const, key, hold: code, also: `${what} ${terms.perUser}` }
+      const { entry, replayed } = await this.#submit(buckets, bought, () => this.#noted(ref, code, terms), options)
+      return this.#purchased(code, entry as MachineEntry, replayed)
+    }
     try {
-      const bought = { kind: 'purchase' as const, key, hold: code, also: `${wanted} ${terms.perUser}` }
-      const { entry, replayed } = await this.#submit(place, bought, options)
-      return await this.#purchased(code, entry as MachineEntry, replayed)
+      // What is left is what all buckets have: it is brought here first, as if all were wanted.
+      const gathers = wanted === 'left' && terms.reserve === 'purchase' && terms.buckets > 1
+      if (gathers) return await buy('all').catch((error) => (isTooLittle(error) ? buy('left') : Promise.reject(error)))
+      return await buy(wanted)
     } catch (error) {
       // Bought before, in the other way of the two.
       if (!HoldfastError.is(error, 'idempotency_conflict')) throw error
-      const [entry] = await this.#tenant.journal.find([{ ref: place.ref, key }])
+      const [entry] = await this.#tenant.journal.find([{ ref, key }])
       if (!entry) throw error
       return this.#purchased(code, entry, true)
     }
@@ -158,9 +168,9 @@ export class Sale {
 
   /** Gives back what is in a checkout. Asked for again, the answer is the same. */
   async cancel(code: string, options: Omit<PurchaseOptions, 'take'> = {}): Promise<{ readonly replayed: boolean }> {
-    const place = this.#placeOf(code, await this.#terms())
+    const buckets = this.#bucketsOf(code, await this.#terms())
     const cancelled = { kind: 'cancel' as const, key: `~cancel:${code}`, hold: code }
-    const { replayed } = await this.#submit(place, cancelled, options)
+    const { replayed } = await this.#submit(buckets, cancelled, async () => [], options)
     return { replayed }
   }
 
@@ -170,7 +180,8 @@ export class Sale {
     const buyer = keys.buyer(this.id, check.text('user', user))
     return within(timeoutMs, check.options('options', options), async () => {
       const terms = await this.#terms()
-      const place = keys.ofSale(this.id, bucketOf(buyer, terms))
+      const { places, target } = bucketsOf(keys, this.id, terms, buyer)
+      const place = places[target] as Place
       const running = (await this.#hot(place, buyer)) ?? (await this.#cold(place, buyer))
       if (!running) return null
       // What Redis has decided and the journal has not may never come to be.
@@ -223,14 +234,17 @@ export class Sale {
     await this.#tenant.engine.submit(place, credit, { memory: false })
   }
 
+  /** `wanted`: what its bucket must have for that; brought from others where it has too little. */
   async #submit(
-    place: Place,
+    buckets: Buckets,
     asked: { kind: 'checkout' | 'purchase' | 'cancel'; key: string; hold?: string; also?: string },
+    wanted: () => Promise<readonly Wanted[]>,
     given: unknown,
   ): Promise<Outcome> {
     const { engine, durability } = this.#tenant
     try {
-      return await engine.submit(place, command({ ...asked, counter: CURRENCY }), checkOptions(given, durability))
+      const options = checkOptions(given, durability)
+      return await engine.moves.submit(buckets, command({ ...asked, counter: CURRENCY }), wanted, options)
     } catch (error) {
       throw error instanceof HoldfastError ? await this.#told(error) : error
     }
@@ -247,13 +261,22 @@ export class Sale {
   }
 
   /** Nobody gets anywhere with a code of another sale, or of another tenant: it leads to a place that is not one of ours. */
-  #placeOf(code: unknown, { buckets }: SaleTerms): Place {
-    const ref = readCode(check.text('code', code))
-    for (let bucket = 0; ref !== null && bucket < buckets; bucket += 1) {
-      const place = this.#tenant.keys.ofSale(this.id, bucket)
-      if (place.ref === ref) return place
-    }
-    throw new HoldfastError('checkout_not_found')
+  #bucketsOf(code: unknown, terms: SaleTerms): Buckets {
+    const buckets = bucketsOfCode(this.#tenant.keys, this.id, terms, check.text('code', code))
+    if (!buckets) throw new HoldfastError('checkout_not_found')
+    return buckets
+  }
+
+  /** What is in a checkout, as its bucket must have it. */
+  async #noted(ref: string, code: string, { buckets }: SaleTerms): Promise<Wanted[]> {
+    const last = await this.#tenant.journal.holdEntry(ref, code)
+    const lines = last?.metadata ? readLinesText(last.metadata) : []
+    const items = await this.#memory.byNumber(lines.map(({ item }) => item))
+    return wantedFor(
+      items,
+      lines.map(({ quantity }) => quantity),
+      buckets,
+    )
   }
 
   async #purchased(code: string, entry: MachineEntry, replayed: boolean): Promise<Purchase> {
@@ -280,8 +303,8 @@ export class Sale {
   }
 }
 
-/** A user is always in the same one: that is what keeps the limit exact. */
-const bucketOf = (buyer: string, { buckets }: SaleTerms): number => Number.parseInt(buyer.slice(0, 8), 16) % buckets
+const isTooLittle = (error: unknown): boolean =>
+  HoldfastError.is(error, 'sold_out') || HoldfastError.is(error, 'user_limit')
 
 const CODES = {
   hold_not_found: 'checkout_not_found',

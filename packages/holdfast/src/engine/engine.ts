@@ -16,6 +16,7 @@ import { Fallback } from './fallback.js'
 import { Finder } from './finder.js'
 import { type Item, Lane } from './lane.js'
 import { Loader } from './loader.js'
+import { Moves } from './moves.js'
 import { Sweeper } from './sweeper.js'
 import { TransferRecovery } from './transfer-recovery.js'
 import { type TransferOutcome, Transfers } from './transfers.js'
@@ -76,6 +77,8 @@ export class Engine {
   readonly #sweeper: Sweeper
   readonly #deadlines: Deadlines
   readonly #transfers: Transfers
+  /** Stock between the buckets of a sale. */
+  readonly moves: Moves
   readonly #recovery: TransferRecovery
   readonly #parts: EngineParts
   #postgresBehindMs = 0
@@ -146,7 +149,11 @@ export class Engine {
       placeOf: parts.placeOf,
       submit: (place, command, options) => this.submit(place, command, options),
     })
-    this.#recovery = new TransferRecovery(this.#context, parts.intents, this.#transfers)
+    this.moves = new Moves(this.#context, parts.intents, this.#transfers, {
+      placeOf: parts.placeOf,
+      submit: (place, command, options) => this.submit(place, command, options),
+    })
+    this.#recovery = new TransferRecovery(this.#context, parts.intents, this.#transfers, this.moves)
   }
 
   /** Begins to look after what nobody touches. */
@@ -406,6 +413,7 @@ export class Engine {
   async #close(): Promise<void> {
     this.#closing = true
     await Promise.all([this.#sweeper.stop(), this.#recovery.stop()])
+    await this.moves.drain()
     await this.#transfers.drain()
     if (this.#attempts > 0) {
       await new Promise<void>((resolve) => {

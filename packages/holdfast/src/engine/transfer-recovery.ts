@@ -1,10 +1,12 @@
 import { HoldfastError } from '../errors/index.js'
 import type { Intents, OpenIntent } from '../journal/index.js'
+import { isSale } from '../machine/index.js'
 import type { Context } from './context.js'
+import type { Moves } from './moves.js'
 import type { Patience, Transfers } from './transfers.js'
 
 /**
- * Finishes transfers that others began. Every process looks; who takes one gives it another number, and so the others leave it alone for
+ * Finishes transfers that others began, and moves between buckets of a sale. Every process looks; who takes one gives it another number, and so the others leave it alone for
  * a while. How long an intent has been lying there is measured by this process's own clock, from when it was first seen: a clock of
  * Postgres that jumps must not make it old before its hold has had its time.
  */
@@ -12,16 +14,18 @@ export class TransferRecovery {
   readonly #context: Context
   readonly #intents: Intents
   readonly #transfers: Transfers
+  readonly #moves: Moves
   /** When an attempt was first seen. */
   #seen = new Map<number, number>()
   #cancel: (() => void) | undefined
   #working: Promise<void> | undefined
   #stopped = false
 
-  constructor(context: Context, intents: Intents, transfers: Transfers) {
+  constructor(context: Context, intents: Intents, transfers: Transfers, moves: Moves) {
     this.#context = context
     this.#intents = intents
     this.#transfers = transfers
+    this.#moves = moves
   }
 
   start(): void {
@@ -72,6 +76,7 @@ export class TransferRecovery {
   }
 
   async #settle(intent: OpenIntent, patience: Patience): Promise<string> {
+    if (isSale(intent.source)) return this.#moves.settle(intent, patience)
     if (await this.#transfers.isHeld(intent, patience)) {
       const { type } = await this.#transfers.complete(intent, patience)
       return type === 'done' ? 'transfer_finished' : 'transfer_undone'

@@ -122,6 +122,11 @@ export class Transfers {
     }
   }
 
+  /** Written down, so that whoever lives can finish it. */
+  begin(intent: Intent, patience: Patience): Promise<Begun> {
+    return this.#begin(intent, patience)
+  }
+
   async #begin(intent: Intent, patience: Patience): Promise<Begun> {
     const begun = await this.ask(patience, () => this.#begins.add(intent)).catch((error) => {
       throw error.outcome === 'data' ? unstorable() : error

@@ -1,7 +1,7 @@
 export * from './audits.js'
 export { type FeedHead, type FeedItem, type FeedRow, type Notice, PostgresFeed, type Relayed } from './feed.js'
 export { type HoldReading, type HoldStatus, holdAfter } from './hold-reading.js'
-export { type Begun, type Intent, type Intents, type OpenIntent, PostgresIntents } from './intents.js'
+export { type Begun, type Intent, type Intents, type Moving, type OpenIntent, PostgresIntents } from './intents.js'
 export { PostgresAudits } from './postgres-audits.js'
 export { PostgresJournal } from './postgres-journal.js'
 export { type BalanceReading, type FoundHold, JournalReader, type MadeHold, type WalletHead } from './reader.js'

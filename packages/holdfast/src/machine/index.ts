@@ -13,11 +13,14 @@ export {
   emptyStock,
   type Line,
   lineWords,
+  type Move,
+  moveWords,
   readCheckout,
   readLines,
   readLinesText,
   readMove,
   type Stock,
   type StockEntry,
+  takenOf,
 } from './stock.js'
 export * from './types.js'

@@ -107,16 +107,14 @@ function purchase(
   return spend(state, change)
 }
 
-/** From one part of a sale to another. */
+/** From one part of a sale to another: all of it or nothing. */
 function pass(state: WalletState, stock: Stock, command: Command): Verdict {
-  const line = readMove(command.params)
-  const { quantity } = line
-  if (command.kind === 'take') {
-    return move(state, { ...UNTOUCHED, kind: 'credit', amount: quantity, available: quantity })
-  }
-  const left = Math.min(leftOf(stock, line), state.available)
-  if (quantity > left) return reject('sold_out', { item: line.item, left: Math.max(0, left) })
-  return move(state, { ...UNTOUCHED, kind: 'debit', amount: quantity, available: -quantity })
+  const { total: amount, lines } = readMove(command.params)
+  if (command.kind === 'take') return move(state, { ...UNTOUCHED, kind: 'credit', amount, available: amount })
+  const short = lines.find((line) => leftOf(stock, line) < line.quantity)
+  if (short) return reject('sold_out', { item: short.item, left: Math.max(0, leftOf(stock, short)) })
+  if (amount > state.available) return reject('sold_out', { left: Math.max(0, state.available) })
+  return move(state, { ...UNTOUCHED, kind: 'debit', amount, available: 0 - amount })
 }
 
 const leftOf = (stock: Stock, { item, share }: Line): number => share - takenOf(stock, item)

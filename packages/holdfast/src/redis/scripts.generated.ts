@@ -8114,7 +8114,7 @@ return refund_each({ sliding = WINDOWS, log = LOG })
 
 export const stockRunning: Script = {
   name: 'stock_running',
-  sha1: '08df9a801dd5c39241807fb88941049770433915',
+  sha1: 'bdd8c51a6d805e6e608fcf68b60452797558f54d',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -8398,15 +8398,17 @@ buyer = words[7], lines = read_lines(words, 8),
 elseif words[1] == 'purchase' then
 c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]) }
 else
-c.order = { lines = read_lines(words, 2) }
+c.order = { total = tonumber(words[2]), lines = read_lines(words, 3) }
 end
 end
 return c.order
 end
 local function stock_fields(c, fields)
-if c.kind == 'checkout' then
+if c.kind == 'checkout' or c.kind == 'give' or c.kind == 'take' then
 local order = read_order(c)
+if order.buyer then
 fields[#fields + 1] = 'u:' .. order.buyer
+end
 for i = 1, #order.lines do
 fields[#fields + 1] = 'i:' .. order.lines[i].item
 end
@@ -9502,7 +9504,7 @@ end)
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: '3160a24afdd2ceb861948c9bf2439ebc5471292b',
+  sha1: '6e75868a671ba881cff045aafb393c4af0f2696d',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -9786,15 +9788,17 @@ buyer = words[7], lines = read_lines(words, 8),
 elseif words[1] == 'purchase' then
 c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]) }
 else
-c.order = { lines = read_lines(words, 2) }
+c.order = { total = tonumber(words[2]), lines = read_lines(words, 3) }
 end
 end
 return c.order
 end
 local function stock_fields(c, fields)
-if c.kind == 'checkout' then
+if c.kind == 'checkout' or c.kind == 'give' or c.kind == 'take' then
 local order = read_order(c)
+if order.buyer then
 fields[#fields + 1] = 'u:' .. order.buyer
+end
 for i = 1, #order.lines do
 fields[#fields + 1] = 'i:' .. order.lines[i].item
 end
@@ -10428,16 +10432,21 @@ kind = 'settle', amount = amount, available = 0 - amount, reserved = 0, hold = h
 })
 end
 local function pass_on(w, c)
-local line = read_order(c).lines[1]
-local quantity = line.quantity
+local order = read_order(c)
+local amount = order.total
 if c.kind == 'take' then
-return move(w, { kind = 'credit', amount = quantity, available = quantity, reserved = 0 })
+return move(w, { kind = 'credit', amount = amount, available = amount, reserved = 0 })
 end
-local left = math.min(left_of(w, line), w.available)
-if quantity > left then
-return sold_out(left, line.item)
+for i = 1, #order.lines do
+local line = order.lines[i]
+if left_of(w, line) < line.quantity then
+return sold_out(left_of(w, line), line.item)
 end
-return move(w, { kind = 'debit', amount = quantity, available = 0 - quantity, reserved = 0 })
+end
+if amount > w.available then
+return sold_out(w.available)
+end
+return move(w, { kind = 'debit', amount = amount, available = 0 - amount, reserved = 0 })
 end
 local STOCK_KINDS = { checkout = true, purchase = true, cancel = true, give = true, take = true }
 local function judge_stock(w, c, now)
@@ -10702,7 +10711,7 @@ return table.concat(reply)
 
 export const walletDistrust: Script = {
   name: 'wallet_distrust',
-  sha1: '4ab2da99b76537661832b57014f912609ca28e82',
+  sha1: '3ca255d14056039180ec560b6acb5efccd6cc3aa',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -10976,15 +10985,17 @@ buyer = words[7], lines = read_lines(words, 8),
 elseif words[1] == 'purchase' then
 c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]) }
 else
-c.order = { lines = read_lines(words, 2) }
+c.order = { total = tonumber(words[2]), lines = read_lines(words, 3) }
 end
 end
 return c.order
 end
 local function stock_fields(c, fields)
-if c.kind == 'checkout' then
+if c.kind == 'checkout' or c.kind == 'give' or c.kind == 'take' then
 local order = read_order(c)
+if order.buyer then
 fields[#fields + 1] = 'u:' .. order.buyer
+end
 for i = 1, #order.lines do
 fields[#fields + 1] = 'i:' .. order.lines[i].item
 end
@@ -11128,7 +11139,7 @@ return 1
 
 export const walletInspect: Script = {
   name: 'wallet_inspect',
-  sha1: 'eda594ec1d544a7dbc5d3e1a5e4df0a5f4747501',
+  sha1: 'a7ec4b04f2b83937cdfb2c1451abacc5fabff20f',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -11412,15 +11423,17 @@ buyer = words[7], lines = read_lines(words, 8),
 elseif words[1] == 'purchase' then
 c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]) }
 else
-c.order = { lines = read_lines(words, 2) }
+c.order = { total = tonumber(words[2]), lines = read_lines(words, 3) }
 end
 end
 return c.order
 end
 local function stock_fields(c, fields)
-if c.kind == 'checkout' then
+if c.kind == 'checkout' or c.kind == 'give' or c.kind == 'take' then
 local order = read_order(c)
+if order.buyer then
 fields[#fields + 1] = 'u:' .. order.buyer
+end
 for i = 1, #order.lines do
 fields[#fields + 1] = 'i:' .. order.lines[i].item
 end
@@ -11673,7 +11686,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: '942fecb95072c726881e92fc834f52ddec1fd9c2',
+  sha1: '8135c7b99c260cabd9edbe8d6283fe3f30ddc063',
   keys: { min: 4, variable: false },
   resend: 'never',
   batchMax: null,
@@ -11957,15 +11970,17 @@ buyer = words[7], lines = read_lines(words, 8),
 elseif words[1] == 'purchase' then
 c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]) }
 else
-c.order = { lines = read_lines(words, 2) }
+c.order = { total = tonumber(words[2]), lines = read_lines(words, 3) }
 end
 end
 return c.order
 end
 local function stock_fields(c, fields)
-if c.kind == 'checkout' then
+if c.kind == 'checkout' or c.kind == 'give' or c.kind == 'take' then
 local order = read_order(c)
+if order.buyer then
 fields[#fields + 1] = 'u:' .. order.buyer
+end
 for i = 1, #order.lines do
 fields[#fields + 1] = 'i:' .. order.lines[i].item
 end
@@ -12599,16 +12614,21 @@ kind = 'settle', amount = amount, available = 0 - amount, reserved = 0, hold = h
 })
 end
 local function pass_on(w, c)
-local line = read_order(c).lines[1]
-local quantity = line.quantity
+local order = read_order(c)
+local amount = order.total
 if c.kind == 'take' then
-return move(w, { kind = 'credit', amount = quantity, available = quantity, reserved = 0 })
+return move(w, { kind = 'credit', amount = amount, available = amount, reserved = 0 })
 end
-local left = math.min(left_of(w, line), w.available)
-if quantity > left then
-return sold_out(left, line.item)
+for i = 1, #order.lines do
+local line = order.lines[i]
+if left_of(w, line) < line.quantity then
+return sold_out(left_of(w, line), line.item)
 end
-return move(w, { kind = 'debit', amount = quantity, available = 0 - quantity, reserved = 0 })
+end
+if amount > w.available then
+return sold_out(w.available)
+end
+return move(w, { kind = 'debit', amount = amount, available = 0 - amount, reserved = 0 })
 end
 local STOCK_KINDS = { checkout = true, purchase = true, cancel = true, give = true, take = true }
 local function judge_stock(w, c, now)
@@ -12782,7 +12802,7 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: '6cd566f20a53f5237fa0c3722c9a3bce4e5f53c3',
+  sha1: '1d32b85957ed89c99241b3c22fb80d95670c69a4',
   keys: { min: 3, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -13066,15 +13086,17 @@ buyer = words[7], lines = read_lines(words, 8),
 elseif words[1] == 'purchase' then
 c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]) }
 else
-c.order = { lines = read_lines(words, 2) }
+c.order = { total = tonumber(words[2]), lines = read_lines(words, 3) }
 end
 end
 return c.order
 end
 local function stock_fields(c, fields)
-if c.kind == 'checkout' then
+if c.kind == 'checkout' or c.kind == 'give' or c.kind == 'take' then
 local order = read_order(c)
+if order.buyer then
 fields[#fields + 1] = 'u:' .. order.buyer
+end
 for i = 1, #order.lines do
 fields[#fields + 1] = 'i:' .. order.lines[i].item
 end
@@ -13337,7 +13359,7 @@ return reply
 
 export const walletRecall: Script = {
   name: 'wallet_recall',
-  sha1: '1af64b16e74fcc228fcccdaac87a4533b70134bf',
+  sha1: '5323b10cef254193ad2923b9dc973041fabdc840',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -13611,15 +13633,17 @@ buyer = words[7], lines = read_lines(words, 8),
 elseif words[1] == 'purchase' then
 c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]) }
 else
-c.order = { lines = read_lines(words, 2) }
+c.order = { total = tonumber(words[2]), lines = read_lines(words, 3) }
 end
 end
 return c.order
 end
 local function stock_fields(c, fields)
-if c.kind == 'checkout' then
+if c.kind == 'checkout' or c.kind == 'give' or c.kind == 'take' then
 local order = read_order(c)
+if order.buyer then
 fields[#fields + 1] = 'u:' .. order.buyer
+end
 for i = 1, #order.lines do
 fields[#fields + 1] = 'i:' .. order.lines[i].item
 end
@@ -13861,7 +13885,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: '2b0c5ca651ff5c417b0126de8aaac19448273f47',
+  sha1: 'e7d306cd65d22814051fa6a28d15dc646ed05962',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -14145,15 +14169,17 @@ buyer = words[7], lines = read_lines(words, 8),
 elseif words[1] == 'purchase' then
 c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]) }
 else
-c.order = { lines = read_lines(words, 2) }
+c.order = { total = tonumber(words[2]), lines = read_lines(words, 3) }
 end
 end
 return c.order
 end
 local function stock_fields(c, fields)
-if c.kind == 'checkout' then
+if c.kind == 'checkout' or c.kind == 'give' or c.kind == 'take' then
 local order = read_order(c)
+if order.buyer then
 fields[#fields + 1] = 'u:' .. order.buyer
+end
 for i = 1, #order.lines do
 fields[#fields + 1] = 'i:' .. order.lines[i].item
 end
@@ -14787,16 +14813,21 @@ kind = 'settle', amount = amount, available = 0 - amount, reserved = 0, hold = h
 })
 end
 local function pass_on(w, c)
-local line = read_order(c).lines[1]
-local quantity = line.quantity
+local order = read_order(c)
+local amount = order.total
 if c.kind == 'take' then
-return move(w, { kind = 'credit', amount = quantity, available = quantity, reserved = 0 })
+return move(w, { kind = 'credit', amount = amount, available = amount, reserved = 0 })
 end
-local left = math.min(left_of(w, line), w.available)
-if quantity > left then
-return sold_out(left, line.item)
+for i = 1, #order.lines do
+local line = order.lines[i]
+if left_of(w, line) < line.quantity then
+return sold_out(left_of(w, line), line.item)
 end
-return move(w, { kind = 'debit', amount = quantity, available = 0 - quantity, reserved = 0 })
+end
+if amount > w.available then
+return sold_out(w.available)
+end
+return move(w, { kind = 'debit', amount = amount, available = 0 - amount, reserved = 0 })
 end
 local STOCK_KINDS = { checkout = true, purchase = true, cancel = true, give = true, take = true }
 local function judge_stock(w, c, now)

@@ -48,7 +48,7 @@ export const METRICS = {
   holdfast_recoveries_total: {
     type: 'counter',
     labels: ['what'],
-    help: 'What had to be set right: stale, gap, untrusted, replay, seen, take_over, fallback, help, reload, stop (Postgres lacks what was acknowledged); transfers that others had begun: transfer_finished, transfer_undone, transfer_dropped, and transfer_voided for those that may not arrive any more',
+    help: 'What had to be set right: stale, gap, untrusted, replay, seen, take_over, fallback, help, reload, stop (Postgres lacks what was acknowledged); transfers that others had begun: transfer_finished, transfer_undone, transfer_dropped, and transfer_voided for those that may not arrive any more; the same of stock between the buckets of a sale: move_finished, move_dropped, and move_hastened where somebody waited for it',
   },
   holdfast_backlog_entries: {
     type: 'gauge',

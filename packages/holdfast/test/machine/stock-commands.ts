@@ -1,6 +1,6 @@
 /** Random commands for the stock of a sale: few items, few buyers and small limits, so that all of them are reached. */
 import fc from 'fast-check'
-import { type Command, checkoutWords, command, type Line, lineWords } from '../../src/machine/index.js'
+import { type Command, checkoutWords, command, type Line, moveWords } from '../../src/machine/index.js'
 import { START, type Step } from './commands.js'
 
 const ITEMS = 6
@@ -62,8 +62,12 @@ const closing = (kind: 'purchase' | 'cancel', words: fc.Arbitrary<string | undef
 
 const pass = (kind: 'give' | 'take') =>
   fc
-    .record({ key, line })
-    .map(({ key, line }) => command({ kind, key, amount: line.quantity, also: lineWords([withShare(line)]) }))
+    .record({
+      key,
+      total: fc.integer({ min: 0, max: 3 }),
+      lines: fc.uniqueArray(line, { maxLength: 2, selector: ({ item }) => item }),
+    })
+    .map(({ key, total, lines }) => command({ kind, key, also: moveWords({ total, lines: lines.map(withShare) }) }))
 
 const any = fc.oneof(
   { weight: 12, arbitrary: checkout },
