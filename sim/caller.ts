@@ -1,4 +1,4 @@
-import type { Outcome } from '../packages/holdfast/src/engine/index.js'
+import type { Buckets, Outcome, Wanted } from '../packages/holdfast/src/engine/index.js'
 import { HoldfastError } from '../packages/holdfast/src/errors/index.js'
 import type { Command } from '../packages/holdfast/src/machine/index.js'
 import { keys, type Process } from './process.js'
@@ -22,6 +22,9 @@ export interface Operation {
   tries: number
   /** Who answered last. */
   by?: Process
+  /** In a sale: its buckets, and what the one that is asked must have. */
+  readonly buckets?: Buckets
+  readonly wanted?: readonly Wanted[]
 }
 
 /** Asks one process after the other until it is answered, or has no more patience. */
@@ -66,21 +69,19 @@ export class Caller {
       then(heard)
     }
     this.#world.plan(PATIENCE_MS, () => conclude({ type: 'unknown' }))
-    const { command, memory, ref } = operation
-    process.engine
-      .submit(keys.place(ref), command, {
-        memory,
-        timeoutMs: 3_000,
-        retry: operation.tries > 1 && chance.happens(0.5),
-        alone: true,
-      })
-      .then(
-        (outcome) => conclude({ type: 'yes', outcome }),
-        (error) => {
-          if (!(error instanceof HoldfastError)) throw error
-          conclude(error.retryable ? { type: 'unknown' } : { type: 'no', error }, error.code === 'reconcile_required')
-        },
-      )
+    const { command, memory, ref, buckets, wanted = [] } = operation
+    const { engine } = process
+    const options = { memory, timeoutMs: 3_000, retry: operation.tries > 1 && chance.happens(0.5), alone: true }
+    const asked = buckets
+      ? engine.moves.submit(buckets, command, async () => wanted, options)
+      : engine.submit(keys.place(ref), command, options)
+    asked.then(
+      (outcome) => conclude({ type: 'yes', outcome }),
+      (error) => {
+        if (!(error instanceof HoldfastError)) throw error
+        conclude(error.retryable ? { type: 'unknown' } : { type: 'no', error }, error.code === 'reconcile_required')
+      },
+    )
   }
 }
 

@@ -160,6 +160,7 @@ class WalletCheck {
     // What stands in the metadata of those is the machine's own, and a checkout may have joined another.
     if (kind === 'checkout') return command({ kind, key, counter, also: words.slice(1).join(' ') })
     if (kind === 'purchase') return command({ kind, key, hold, counter, also: words.slice(1).join(' ') })
+    if (kind === 'give' || kind === 'take') return command({ kind, key, counter, also: words.slice(1).join(' ') })
     const timed = kind === 'hold' || kind === 'extend'
     // A transfer's hold has more words: where it goes, and what it costs.
     const also = kind === 'hold' && words.length > 3 ? words.slice(3).join(' ') : undefined

@@ -3,9 +3,11 @@ import {
   type BegunPayment,
   type Intent,
   type Intents,
+  type Moving,
   type Open,
   type PaymentIntent,
   paymentName,
+  type TransferIntents,
   type Written,
 } from '../packages/holdfast/src/journal/index.js'
 import type { SimDatabase } from './database.js'
@@ -40,9 +42,26 @@ class SimIntentsOf<I extends object, B extends Written> implements Intents<I, B>
   }
 }
 
-export class SimIntents extends SimIntentsOf<Intent, Begun> {
-  constructor({ intents }: SimDatabase, statement: Statement = AT_ONCE) {
-    super('Transfer', intents, statement)
+export class SimIntents extends SimIntentsOf<Intent, Begun> implements TransferIntents {
+  readonly #database: SimDatabase
+  readonly #asked: Statement
+
+  constructor(database: SimDatabase, statement: Statement = AT_ONCE) {
+    super('Transfer', database.intents, statement)
+    this.#database = database
+    this.#asked = statement
+  }
+
+  moving(buckets: readonly { readonly ref: string; readonly seq: number }[]): Promise<Moving> {
+    return this.#asked('movingStock', false, () => {
+      const refs = new Set(buckets.map(({ ref }) => ref))
+      const open = this.#database.intents.open(Number.POSITIVE_INFINITY).filter(({ source }) => refs.has(source))
+      const since = new Map(buckets.map(({ ref, seq }) => [ref, seq]))
+      const arrived = [...this.#database.wallets()].some(({ row, entries }) =>
+        entries.some(({ seq, params }) => seq > (since.get(row.ref) ?? Infinity) && params.startsWith('take ')),
+      )
+      return { arrived, open }
+    })
   }
 }
 

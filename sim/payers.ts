@@ -1,7 +1,8 @@
 import type { PurchaseOutcome } from '../packages/holdfast/src/engine/index.js'
 import { HoldfastError } from '../packages/holdfast/src/errors/index.js'
 import type { PaymentIntent } from '../packages/holdfast/src/journal/index.js'
-import { command, type Entry, priceOf, readLinesText } from '../packages/holdfast/src/machine/index.js'
+import { type Entry, priceOf, readLinesText } from '../packages/holdfast/src/machine/index.js'
+import type { Place } from '../packages/holdfast/src/redis/index.js'
 import { type Buyers, PER_USER } from './buyers.js'
 import { keys, type Process } from './process.js'
 import { Chance, type World } from './world.js'
@@ -77,20 +78,20 @@ export class Payers {
       return
     }
     const chance = this.#chance
-    const { checkouts, ref } = this.#buyers
-    const known = checkouts.at(-1 - chance.integer(0, Math.min(2, Math.max(0, checkouts.length - 1))))
-    if (known && chance.happens(0.4)) return this.#pay(known)
+    const { open } = this.#buyers
+    const known = open.at(-1 - chance.integer(0, Math.min(2, Math.max(0, open.length - 1))))
+    if (known && chance.happens(0.4)) return this.#pay(known.entry, this.#buyers.place(known.bucket))
     // One of their own: nobody else knows of it.
     const process = this.#ready()
-    const also = this.#buyers.order(chance)
-    const own = command({ kind: 'checkout', key: `pay-${chance.hex(8)}`, also })
-    const heard = process?.engine.submit(keys.place(ref), own, { memory: false, timeoutMs: 3_000 })
+    const { command: own, bucket } = this.#buyers.order(`pay-${chance.hex(8)}`, chance)
+    const place = this.#buyers.place(bucket)
+    const heard = process?.engine.submit(place, own, { memory: false, timeoutMs: 3_000 })
     if (!heard) return this.#later(() => this.#next())
     let over = false
     const conclude = (entry: Entry | null): void => {
       if (over) return
       over = true
-      if (entry) this.#pay(entry)
+      if (entry) this.#pay(entry, place)
       else this.#later(() => this.#next())
     }
     this.#world.plan(PATIENCE_MS, () => conclude(null))
@@ -105,7 +106,7 @@ export class Payers {
     return ready.length === 0 ? null : this.#chance.pick(ready)
   }
 
-  #pay(entry: Entry): void {
+  #pay(entry: Entry, { ref }: Place): void {
     const chance = this.#chance
     const lines = readLinesText(entry.metadata)
     const prices = new Map(lines.map(({ item }) => [item, (item % 3) + chance.integer(0, 1)]))
@@ -113,7 +114,7 @@ export class Payers {
       intent: {
         tenant: keys.tenant,
         wallet: keys.ref(chance.pick(this.#wallets)),
-        bucket: this.#buyers.ref,
+        bucket: ref,
         code: entry.hold,
         id: chance.hex(32),
         amount: priceOf(lines, prices),

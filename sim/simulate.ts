@@ -1,9 +1,11 @@
+import { shareOf } from '../packages/holdfast/src/api/sale-terms.js'
 import type { Snapshot } from '../packages/holdfast/src/journal/index.js'
 import { command, decide, genesisHash, MAX_AMOUNT } from '../packages/holdfast/src/machine/index.js'
 import type { Place } from '../packages/holdfast/src/redis/index.js'
 import type { Telemetry } from '../packages/holdfast/src/telemetry/index.js'
 import { Onlooker } from './audits.js'
-import { Buyers, STOCK } from './buyers.js'
+import { Buyers, bucketsOf, QUANTITIES, STOCK } from './buyers.js'
+import type { Operation } from './caller.js'
 import { check, checkFound } from './checker.js'
 import { Clients } from './clients.js'
 import type { SimDatabase } from './database.js'
@@ -13,6 +15,7 @@ import { Operator } from './operator.js'
 import { Payers } from './payers.js'
 import { checkPayments, refusedPayments } from './payment-checker.js'
 import { keys, Process, type Weather } from './process.js'
+import { checkSale } from './sale-checker.js'
 import { type Machines, Servers } from './servers.js'
 import { judgeSessions } from './sessions.js'
 import { checkTransfers, refusedHolds } from './transfer-checker.js'
@@ -71,7 +74,9 @@ export async function simulate(seed: number, machines: Machines, traced = false)
 
   // A sale beside the wallets, in some schedules; decided by a chance of its own, so that the others stay as they are.
   const saleId = new Chance(seed ^ SALES).happens(0.35) ? 'sale-1' : null
-  if (saleId !== null) openSale(database, saleId)
+  const buckets = saleId === null ? [] : bucketsOf(saleId, seed)
+  for (const [bucket, place] of buckets.entries()) openBucket(database, place, bucket, buckets.length)
+  if (buckets.length > 1) note('sales_with_buckets', 1)
 
   const weather: Weather = { lossy: 0, slow: 0, contended: 0, evicting: 0 }
   let processes: Process[] = []
@@ -98,7 +103,7 @@ export async function simulate(seed: number, machines: Machines, traced = false)
     (what, times = 1) => note(`operator_${what}`, times),
   )
   const clients = new Clients(world, ids, memoryWallets, OPERATIONS, () => processes)
-  const buyers = saleId === null ? null : new Buyers(world, saleId, seed ^ SALES, PURCHASES, () => processes)
+  const buyers = saleId === null ? null : new Buyers(world, buckets, seed ^ SALES, PURCHASES, () => processes)
   if (saleId !== null) evictStock(world, servers, saleId, new Chance(~seed ^ SALES))
   const openings = new Openings(world, lateIds, () => processes)
   const transferers = new Transferers(world, ids, full, {
@@ -129,7 +134,7 @@ export async function simulate(seed: number, machines: Machines, traced = false)
   for (const id of lateIds) database.open(openRequest(id))
   await rest(world, servers)
   for (const id of ids) await closingCredit(world, processes, keys.of(id), id, problems)
-  if (saleId !== null) await closingCredit(world, processes, keys.ofSale(saleId, 0), saleId, problems)
+  for (const place of buckets) await closingCredit(world, processes, place, `bucket ${place.ref}`, problems)
   await rest(world, servers)
 
   await onlooker.conclude()
@@ -149,13 +154,18 @@ export async function simulate(seed: number, machines: Machines, traced = false)
   note('opened_late', openings.openedAt.size)
   const { lostHashes, lostAt } = servers.postgres
   problems.push(
-    ...check(database.wallets(), [...history, ...refusedHolds(transferers.history), ...refusedPayments(payments)], {
-      commits,
-      redisForgot: servers.redisForgot,
-      lostHashes,
-      lostAt,
-      openings,
-    }),
+    // Whether a sale was sold out, no bucket knows by itself.
+    ...check(
+      database.wallets(),
+      [...history.filter(soundsAlone), ...refusedHolds(transferers.history), ...refusedPayments(payments)],
+      {
+        commits,
+        redisForgot: servers.redisForgot,
+        lostHashes,
+        lostAt,
+        openings,
+      },
+    ),
   )
   problems.push(...servers.problems)
   problems.push(...checkFound(database.wallets(), history, lostHashes, operator))
@@ -163,6 +173,10 @@ export async function simulate(seed: number, machines: Machines, traced = false)
   if (lostAt.size === 0) {
     problems.push(...checkTransfers(database.wallets(), transferers.history, database.intents.size))
     problems.push(...checkPayments(database.wallets(), payments, database.payments.size))
+  }
+  if (lostAt.size === 0 && buyers) {
+    const opened = { refs: buckets.map(({ ref }) => ref), quantities: QUANTITIES, total: STOCK }
+    problems.push(...checkSale(database.wallets(), opened, buyers.history, commits))
   }
   let entries = 0
   for (const wallet of database.wallets()) {
@@ -206,12 +220,15 @@ function evictStock(world: World, servers: Servers, id: string, chance: Chance):
   }
 }
 
-function openSale(database: SimDatabase, id: string): void {
-  const { ref } = keys.ofSale(id, 0)
+function openBucket(database: SimDatabase, { ref }: Place, bucket: number, buckets: number): void {
   const currency = 'stock'
+  const id = 'sale-1'
   database.open({ ref, tenant: 'sim', id, currency, creditLimit: 0, metadata: '', head: genesisHash(ref, currency) })
-  fill(database, ref, STOCK)
+  fill(database, ref, shareOf(STOCK, 0, bucket, buckets))
 }
+
+const soundsAlone = ({ heard, buckets }: Operation): boolean =>
+  heard.type !== 'no' || heard.error.code !== 'sold_out' || (buckets?.places.length ?? 1) === 1
 
 function fill(database: SimDatabase, ref: string, amount: number): void {
   const [raised] = database.raise([{ ref, epochMin: 0, memory: false, known: null }])

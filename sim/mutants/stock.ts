@@ -1,5 +1,5 @@
 /** The stock of sales. */
-import { LUA, type Mutant } from './mutant.js'
+import { ENGINE, LUA, type Mutant } from './mutant.js'
 
 export const STOCK: readonly Mutant[] = [
   {
@@ -25,5 +25,36 @@ export const STOCK: readonly Mutant[] = [
     without: 'somebody who asks again and again has more than the limit',
     patches: [{ file: LUA, find: 'taken = taken + total(order.lines)', replace: 'taken = taken + 0' }],
     within: 50,
+  },
+  {
+    rule: 'a move is finished under the same key',
+    without: 'who finds it takes once more what was given once',
+    patches: [
+      {
+        file: `${ENGINE}/moves.ts`,
+        find: "const COUNTER = 'stock'",
+        replace: "const COUNTER = 'stock'\nlet takes = 0",
+      },
+      { file: `${ENGINE}/moves.ts`, find: "kind: 'take', key:", replace: "kind: 'take', key: ++takes +" },
+    ],
+    within: 300,
+  },
+  {
+    rule: 'a move is dropped only when it can not be given any more',
+    without: 'it is given after that, and nobody takes it',
+    patches: [
+      {
+        file: `${ENGINE}/moves.ts`,
+        find: "await this.#submit(this.#placeOf(intent, 'source'), voidOf(intent), patience)",
+        replace: '',
+      },
+    ],
+    within: 300,
+  },
+  {
+    rule: 'what is on its way between buckets is not sold out',
+    without: 'somebody is refused while what is wanted is in no bucket for a moment',
+    patches: [{ file: `${ENGINE}/moves.ts`, find: 'return !arrived && open.length === 0', replace: 'return true' }],
+    within: 300,
   },
 ]

@@ -101,18 +101,23 @@ local function purchase(w, c, hold, checkout)
   })
 end
 
--- From one part of a sale to another.
+-- From one part of a sale to another: all of it or nothing.
 local function pass_on(w, c)
-  local line = read_order(c).lines[1]
-  local quantity = line.quantity
+  local order = read_order(c)
+  local amount = order.total
   if c.kind == 'take' then
-    return move(w, { kind = 'credit', amount = quantity, available = quantity, reserved = 0 })
+    return move(w, { kind = 'credit', amount = amount, available = amount, reserved = 0 })
   end
-  local left = math.min(left_of(w, line), w.available)
-  if quantity > left then
-    return sold_out(w, left, line.item)
+  for i = 1, #order.lines do
+    local line = order.lines[i]
+    if left_of(w, line) < line.quantity then
+      return sold_out(w, left_of(w, line), line.item)
+    end
   end
-  return move(w, { kind = 'debit', amount = quantity, available = 0 - quantity, reserved = 0 })
+  if amount > w.available then
+    return sold_out(w, w.available)
+  end
+  return move(w, { kind = 'debit', amount = amount, available = 0 - amount, reserved = 0 })
 end
 
 local STOCK_KINDS = { checkout = true, purchase = true, cancel = true, give = true, take = true }

@@ -125,7 +125,7 @@ local function read_order(c)
       -- Paid for out of a wallet: which, with what, how much is held, and then a price for each line.
       c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), priced = words[4] and #words - 6 }
     else
-      c.order = { lines = read_lines(words, 2) }
+      c.order = { total = tonumber(words[2]), lines = read_lines(words, 3) }
     end
   end
   return c.order
@@ -133,10 +133,12 @@ end
 
 -- The fields that a command will ask for.
 local function stock_fields(c, fields)
-  if c.kind == 'checkout' then
+  if c.kind == 'checkout' or c.kind == 'give' or c.kind == 'take' then
     local order = read_order(c)
-    fields[#fields + 1] = 'k:' .. c.key
-    fields[#fields + 1] = 'u:' .. order.buyer
+    if order.buyer then
+      fields[#fields + 1] = 'k:' .. c.key
+      fields[#fields + 1] = 'u:' .. order.buyer
+    end
     for i = 1, #order.lines do
       fields[#fields + 1] = 'i:' .. order.lines[i].item
     end

@@ -53,7 +53,7 @@ function checkPrice(value: unknown): Price {
   return new Map(Object.entries(value).map(([id, price]) => [id, check.amount('pay.price of an item', price, 0)]))
 }
 
-interface Basket {
+export interface Basket {
   readonly place: Place
   readonly code: string
   readonly terms: SaleTerms

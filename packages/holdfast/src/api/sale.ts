@@ -1,11 +1,12 @@
-import type { Outcome } from '../engine/index.js'
+import type { Buckets, Outcome, Wanted } from '../engine/index.js'
 import { type Facts, HoldfastError } from '../errors/index.js'
 import type { SaleTerms } from '../journal/index.js'
 import { checkoutWords, command, genesisHash, type Entry as MachineEntry, readLinesText } from '../machine/index.js'
-import { type Place, readCode } from '../redis/index.js'
+import type { Place } from '../redis/index.js'
 import { readAttempts, recorded, type SaleAttempt, type SaleAttemptsPage } from './sale-attempts.js'
+import { bucketsOf, bucketsOfCode, wantedFor } from './sale-buckets.js'
 import type { SaleMemory } from './sale-items.js'
-import { buyWith, type CheckedPay, checkPay, type Paid, type PayOptions, paidFor } from './sale-pay.js'
+import { type Basket, buyWith, type CheckedPay, checkPay, type Paid, type PayOptions, paidFor } from './sale-pay.js'
 import {
   readItems,
   readRunning,
@@ -138,8 +139,8 @@ export class Sale {
     refuseTwice(lines)
     const items = await this.#memory.byId(lines.map(({ id }) => id))
     const { keys, early, durability } = this.#tenant
-    const bucket = bucketOf(buyer, terms)
-    const place = keys.ofSale(this.id, bucket)
+    const buckets = bucketsOf(keys, this.id, terms, buyer)
+    const quantities = lines.map(({ quantity }) => quantity)
     const words = checkoutWords({
       reserves: terms.reserve === 'checkout',
       ttlMs: terms.checkoutTtlMs,
@@ -149,17 +150,18 @@ export class Sale {
       buyer,
       lines: items.map(({ item, quantity }, at) => ({
         item,
-        quantity: (lines[at] as SoldItem).quantity,
-        share: shareOf(quantity, item, bucket, terms.buckets),
+        quantity: quantities[at] as number,
+        share: shareOf(quantity, item, buckets.target, terms.buckets),
       })),
     })
-    const code = keys.code(place, key)
+    const code = keys.code(buckets.places[buckets.target] as Place, key)
     const refusal = early?.refusalOf(keys.tenant, this.id, items, code)
     if (refusal) {
       checkOptions(options, durability)
       throw refusal
     }
-    const asking = this.#submit(place, { kind: 'checkout', key: code, also: words }, options, terms)
+    const wanted = async () => wantedFor(items, quantities, terms.buckets)
+    const asking = this.#submit(buckets, { kind: 'checkout', key: code, also: words }, wanted, options)
     const outcome = await asking.catch((error) => this.#refused(error, terms))
     const entry = outcome.entry as MachineEntry
     return {
@@ -182,13 +184,26 @@ export class Sale {
 
   async #buy(code: string, take: 'all' | 'left', pay: CheckedPay | null, options: PurchaseOptions): Promise<Purchase> {
     const terms = await this.#terms()
-    const place = this.#placeOf(code, terms)
-    const bought = { kind: 'purchase' as const, key: `~purchase:${code}`, hold: code, also: `${take} ${terms.perUser}` }
-    try {
+    const buckets = this.#bucketsOf(code, terms)
+    const place = buckets.places[buckets.target] as Place
+    const noted = () => this.#noted(place.ref, code, terms)
+    const buy = async (what: 'all' | 'left') => {
+      const bought = {
+        kind: 'purchase' as const,
+        key: `~purchase:${code}`,
+        hold: code,
+        also: `${what} ${terms.perUser}`,
+      }
       const { entry, replayed } = pay
-        ? await buyWith(this.#tenant, this.#memory, { place, code, terms, take }, pay, { ...options })
-        : await this.#submit(place, bought, options, terms)
-      return await this.#purchased(code, entry as MachineEntry, replayed)
+        ? await this.#pay(buckets, noted, { place, code, terms, take: what }, pay, options)
+        : await this.#submit(buckets, bought, noted, options)
+      return this.#purchased(code, entry as MachineEntry, replayed)
+    }
+    try {
+      // What is left is what all buckets have: it is brought here first, as if all were wanted.
+      const gathers = take === 'left' && terms.reserve === 'purchase' && terms.buckets > 1
+      if (gathers) return await buy('all').catch((error) => (isTooLittle(error) ? buy('left') : Promise.reject(error)))
+      return await buy(take)
     } catch (error) {
       const told = HoldfastError.is(error) ? await this.#told(error, terms.buckets) : error
       const before = HoldfastError.is(told, 'idempotency_conflict') || HoldfastError.is(told, 'checkout_closed')
@@ -212,10 +227,9 @@ export class Sale {
     code: string,
     options: Omit<PurchaseOptions, 'take' | 'pay'>,
   ): Promise<{ readonly replayed: boolean }> {
-    const terms = await this.#terms()
-    const place = this.#placeOf(code, terms)
+    const buckets = this.#bucketsOf(code, await this.#terms())
     const cancelled = { kind: 'cancel' as const, key: `~cancel:${code}`, hold: code }
-    const { replayed } = await this.#submit(place, cancelled, options, terms)
+    const { replayed } = await this.#submit(buckets, cancelled, async () => [], options)
     return { replayed }
   }
 
@@ -231,7 +245,8 @@ export class Sale {
     const buyer = keys.buyer(this.id, check.text('user', user))
     return within(timeoutMs, check.options('options', options), async () => {
       const terms = await this.#terms()
-      const place = keys.ofSale(this.id, bucketOf(buyer, terms))
+      const { places, target } = bucketsOf(keys, this.id, terms, buyer)
+      const place = places[target] as Place
       const running = await readRunning(this.#tenant, place, buyer)
       if (!running) return null
       // What Redis has decided and the journal has not may never come to be.
@@ -268,19 +283,34 @@ export class Sale {
     await this.#tenant.engine.submit(place, credit, { memory: false })
   }
 
+  /** `wanted`: what its bucket must have for that; brought from others where it has too little. */
   async #submit(
-    place: Place,
+    buckets: Buckets,
     asked: { kind: 'checkout' | 'purchase' | 'cancel'; key: string; hold?: string; also?: string },
+    wanted: () => Promise<readonly Wanted[]>,
     given: unknown,
-    { buckets }: SaleTerms,
   ): Promise<Outcome> {
     const { engine, durability } = this.#tenant
-    const options = { ...checkOptions(given, durability), alone: buckets === 1 }
+    const options = { ...checkOptions(given, durability), alone: buckets.places.length === 1 }
     try {
-      return await engine.submit(place, command({ ...asked, counter: CURRENCY }), options)
+      return await engine.moves.submit(buckets, command({ ...asked, counter: CURRENCY }), wanted, options)
     } catch (error) {
-      throw error instanceof HoldfastError ? await this.#told(error, buckets) : error
+      throw error instanceof HoldfastError ? await this.#told(error, buckets.places.length) : error
     }
+  }
+
+  /** Out of a wallet, in the same way. */
+  #pay(
+    buckets: Buckets,
+    wanted: () => Promise<readonly Wanted[]>,
+    basket: Basket,
+    pay: CheckedPay,
+    given: PurchaseOptions,
+  ): Promise<{ entry: MachineEntry; replayed: boolean }> {
+    const { engine, durability } = this.#tenant
+    return engine.moves.around(buckets, wanted, checkOptions(given, durability), (timeoutMs) =>
+      buyWith(this.#tenant, this.#memory, basket, pay, { ...given, timeout: Math.ceil(timeoutMs) }),
+    )
   }
 
   /** Where something is sold others will ask for it too. */
@@ -307,13 +337,22 @@ export class Sale {
   }
 
   /** Nobody gets anywhere with a code of another sale, or of another tenant: it leads to a place that is not one of ours. */
-  #placeOf(code: unknown, { buckets }: SaleTerms): Place {
-    const ref = readCode(check.text('code', code))
-    for (let bucket = 0; ref !== null && bucket < buckets; bucket += 1) {
-      const place = this.#tenant.keys.ofSale(this.id, bucket)
-      if (place.ref === ref) return place
-    }
-    throw new HoldfastError('checkout_not_found')
+  #bucketsOf(code: unknown, terms: SaleTerms): Buckets {
+    const buckets = bucketsOfCode(this.#tenant.keys, this.id, terms, check.text('code', code))
+    if (!buckets) throw new HoldfastError('checkout_not_found')
+    return buckets
+  }
+
+  /** What is in a checkout, as its bucket must have it. */
+  async #noted(ref: string, code: string, { buckets }: SaleTerms): Promise<Wanted[]> {
+    const last = await this.#tenant.journal.holdEntry(ref, code)
+    const lines = last?.metadata ? readLinesText(last.metadata) : []
+    const items = await this.#memory.byNumber(lines.map(({ item }) => item))
+    return wantedFor(
+      items,
+      lines.map(({ quantity }) => quantity),
+      buckets,
+    )
   }
 
   async #purchased(code: string, entry: MachineEntry, replayed: boolean): Promise<Purchase> {
@@ -340,8 +379,8 @@ export class Sale {
   }
 }
 
-/** A user is always in the same one: that is what keeps the limit exact. */
-const bucketOf = (buyer: string, { buckets }: SaleTerms): number => Number.parseInt(buyer.slice(0, 8), 16) % buckets
+const isTooLittle = (error: unknown): boolean =>
+  HoldfastError.is(error, 'sold_out') || HoldfastError.is(error, 'user_limit')
 
 const CODES = {
   hold_not_found: 'checkout_not_found',

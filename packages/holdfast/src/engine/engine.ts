@@ -1,6 +1,14 @@
 import { HoldfastError } from '../errors/index.js'
-import type { Intent, Intents, Journal, PaymentIntent, PaymentIntents, Standing } from '../journal/index.js'
-import { type Command, command } from '../machine/index.js'
+import type {
+  Intent,
+  Journal,
+  OpenIntent,
+  PaymentIntent,
+  PaymentIntents,
+  Standing,
+  TransferIntents,
+} from '../journal/index.js'
+import { type Command, command, isSale } from '../machine/index.js'
 import type { Place } from '../redis/index.js'
 import type { Sequencer } from '../sequencer/index.js'
 import type { Telemetry } from '../telemetry/index.js'
@@ -17,8 +25,9 @@ import { Finder } from './finder.js'
 import type { IntendedParts } from './intended.js'
 import { type Item, Lane } from './lane.js'
 import { Loader } from './loader.js'
+import { Moves } from './moves.js'
 import { type PurchaseOutcome, Purchases } from './purchases.js'
-import { Recovery } from './recovery.js'
+import { type Recoverable, Recovery } from './recovery.js'
 import { Sweeper } from './sweeper.js'
 import { type TransferOutcome, Transfers } from './transfers.js'
 import { Witnesses } from './witnesses.js'
@@ -29,7 +38,7 @@ const POSTGRES_PATIENCE_MS = 20
 export interface EngineParts {
   readonly sequencer: Sequencer
   readonly journal: Journal
-  readonly intents: Intents
+  readonly intents: TransferIntents
   readonly payments: PaymentIntents
   readonly clock: Clock
   readonly telemetry: Telemetry
@@ -82,6 +91,8 @@ export class Engine {
   readonly #deadlines: Deadlines
   readonly #transfers: Transfers
   readonly #purchases: Purchases
+  /** Stock between the buckets of a sale. */
+  readonly moves: Moves
   readonly #recovery: Recovery
   readonly #parts: EngineParts
   #postgresBehindMs = 0
@@ -154,7 +165,8 @@ export class Engine {
     }
     this.#transfers = new Transfers(this.#context, parts.intents, steps)
     this.#purchases = new Purchases(this.#context, parts.payments, steps)
-    this.#recovery = new Recovery(this.#context, [this.#transfers, this.#purchases])
+    this.moves = new Moves(this.#context, parts.intents, this.#transfers, steps)
+    this.#recovery = new Recovery(this.#context, [this.#between(), this.#purchases])
   }
 
   /** Begins to look after what nobody touches. */
@@ -419,9 +431,20 @@ export class Engine {
     return this.#closed
   }
 
+  /** Transfers and moves of stock are written down in one place. */
+  #between(): Recoverable {
+    return {
+      name: this.#transfers.name,
+      intents: this.#transfers.intents,
+      recover: (intent: OpenIntent, patience) =>
+        isSale(intent.source) ? this.moves.settle(intent, patience) : this.#transfers.recover(intent, patience),
+    }
+  }
+
   async #close(): Promise<void> {
     this.#closing = true
     await Promise.all([this.#sweeper.stop(), this.#recovery.stop()])
+    await this.moves.drain()
     await Promise.all([this.#transfers.drain(), this.#purchases.drain()])
     if (this.#attempts > 0) {
       await new Promise<void>((resolve) => {

@@ -112,7 +112,7 @@ export class Intended<I extends { readonly tenant: string }, B extends Written> 
     const { clock, options } = this.#context
     for (let tries = 0; ; tries += 1) {
       const began = clock.now()
-      const written = await this.#begin(asked, patience)
+      const written = await this.begin(asked, patience)
       const intent = this.#plan.begun(asked, written)
       const deadline = Math.min(patience.deadline, began + options.transferHoldWithinMs)
       const hold = this.#plan.holdOf(intent)
@@ -132,7 +132,7 @@ export class Intended<I extends { readonly tenant: string }, B extends Written> 
     }
   }
 
-  async #begin(intent: I, patience: Patience): Promise<B> {
+  async begin(intent: I, patience: Patience): Promise<B> {
     return this.ask(patience, () => this.#begins.add(intent)).catch((error) => {
       throw error.outcome === 'data' ? unstorable() : error
     })

@@ -50,6 +50,21 @@ export class Transfers implements Recoverable {
     return 'transfer_dropped'
   }
 
+  /** Written down, so that whoever lives can finish it: also for moves of stock, which stand in the same place. */
+  async begin(intent: Intent, patience: Patience): Promise<Begun> {
+    const written = await this.#intended.begin(intent, patience)
+    PLAN.begun(intent, written)
+    return written
+  }
+
+  end(ended: OpenIntent): void {
+    void this.#intended.end(ended)
+  }
+
+  ask<T>(patience: Patience, question: () => Promise<T>): Promise<T> {
+    return this.#intended.ask(patience, question)
+  }
+
   /** From the hold to the end, forward or back. */
   async #complete(intent: Intent, patience: Patience): Promise<Ending> {
     const to = await this.#intended.commit(intent, patience)

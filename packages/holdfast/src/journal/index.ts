@@ -20,9 +20,11 @@ export {
   type Begun,
   type Intent,
   type Intents,
+  type Moving,
   type Open,
   type OpenIntent,
   PostgresIntents,
+  type TransferIntents,
   type Written,
 } from './intents.js'
 export {

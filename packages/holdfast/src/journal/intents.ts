@@ -11,7 +11,7 @@ export interface Intent {
   readonly fee: number
   /** The account that gets the fee. */
   readonly counter: string
-  /** JSON text; empty for none. */
+  /** JSON text; empty for none. Of a move between buckets of a sale: what moves, in the words of its commands. */
   readonly metadata: string
 }
 
@@ -51,6 +51,12 @@ export interface Intents<I = Intent, B extends Written = Begun> {
   end(ended: readonly Open<I>[]): Promise<void>
 }
 
+/** Transfers; and what is on its way between buckets of a sale, which stands in the same place. */
+export interface TransferIntents extends Intents {
+  /** What is on its way between buckets, and whether something has come since each was at a seq: both at one time. */
+  moving(buckets: readonly { readonly ref: string; readonly seq: number }[]): Promise<Moving>
+}
+
 interface IntentRow {
   source: string
   key: string
@@ -63,7 +69,14 @@ interface IntentRow {
   attempt: string
 }
 
-export class PostgresIntents implements Intents {
+/** What is on its way between buckets of a sale. */
+export interface Moving {
+  /** One of them has taken something after the seq that was named. */
+  readonly arrived: boolean
+  readonly open: readonly OpenIntent[]
+}
+
+export class PostgresIntents implements TransferIntents {
   readonly #postgres: Postgres
 
   constructor(postgres: Postgres) {
@@ -91,13 +104,7 @@ export class PostgresIntents implements Intents {
   }
 
   async open(most: number): Promise<OpenIntent[]> {
-    const rows = await this.#postgres.query<IntentRow>('openTransfers', [most])
-    return rows.map(({ amount, fee, attempt, ...rest }) => ({
-      ...rest,
-      amount: Number(amount),
-      fee: Number(fee),
-      attempt: Number(attempt),
-    }))
+    return (await this.#postgres.query<IntentRow>('openTransfers', [most])).map(openOf)
   }
 
   async claim(attempt: number): Promise<number | null> {
@@ -108,6 +115,19 @@ export class PostgresIntents implements Intents {
   async end(ended: readonly OpenIntent[]): Promise<void> {
     await this.#postgres.query('endTransfers', [...identity(ended), `{${ended.map(({ attempt }) => attempt)}}`])
   }
+
+  async moving(buckets: readonly { readonly ref: string; readonly seq: number }[]): Promise<Moving> {
+    const rows = await this.#postgres.query<{ arrived: boolean; moves: (IntentRow | null)[] }>('movingStock', [
+      textArray(buckets.map(({ ref }) => ref)),
+      `{${buckets.map(({ seq }) => seq)}}`,
+    ])
+    const { arrived, moves } = rows[0] as (typeof rows)[0]
+    return { arrived, open: moves.flatMap((row) => (row ? [openOf(row)] : [])) }
+  }
+}
+
+function openOf({ amount, fee, attempt, ...rest }: IntentRow): OpenIntent {
+  return { ...rest, amount: Number(amount), fee: Number(fee), attempt: Number(attempt) }
 }
 
 function identity(intents: readonly Intent[]): string[] {

@@ -13,6 +13,8 @@ export {
   emptyStock,
   type Line,
   lineWords,
+  type Move,
+  moveWords,
   type Payment,
   type PurchaseOrder,
   priceOf,
@@ -24,5 +26,6 @@ export {
   readPurchase,
   type Stock,
   type StockEntry,
+  takenOf,
 } from './stock.js'
 export * from './types.js'

@@ -110,16 +110,14 @@ function purchase(
   return spend(state, change)
 }
 
-/** From one part of a sale to another. */
+/** From one part of a sale to another: all of it or nothing. */
 function pass(state: WalletState, stock: Stock, command: Command): Verdict {
-  const line = readMove(command.params)
-  const { quantity } = line
-  if (command.kind === 'take') {
-    return move(state, { ...UNTOUCHED, kind: 'credit', amount: quantity, available: quantity })
-  }
-  const left = Math.min(leftOf(stock, line), state.available)
-  if (quantity > left) return soldOut(state, left, line.item)
-  return move(state, { ...UNTOUCHED, kind: 'debit', amount: quantity, available: -quantity })
+  const { total: amount, lines } = readMove(command.params)
+  if (command.kind === 'take') return move(state, { ...UNTOUCHED, kind: 'credit', amount, available: amount })
+  const short = lines.find((line) => leftOf(stock, line) < line.quantity)
+  if (short) return soldOut(state, leftOf(stock, short), short.item)
+  if (amount > state.available) return soldOut(state, state.available)
+  return move(state, { ...UNTOUCHED, kind: 'debit', amount, available: 0 - amount })
 }
 
 /** Why nothing of it can be had, and of all: what there is, and what lies in checkouts and may come back. */

@@ -9,12 +9,14 @@ import type { Entry } from './types.js'
  *
  *     checkout reserve|note <ttl> <from> <until> <per buyer> <buyer> <item>:<quantity>/<share> …
  *     purchase all|left <per buyer> [<wallet> <payment> <amount> <item>:<price> …]
- *     cancel        give <item>:<quantity>/<share>        take <item>:<quantity>/<share>
+ *     cancel
+ *     give <total> <item>:<quantity>/<share> …        take <total> <item>:<quantity>/<share> …
  *
  * What a checkout has in it after the entry, and what a purchase has sold, stands in the metadata of their entries: `[[item, quantity], …]`.
  *
  * An item is a number, its place in the list that the sale was opened with. Its share is how many of it this part of the sale began with: a
- * sale may be cut into parts, and what one gives another takes. Fewer than none may be taken of an item by that.
+ * sale may be cut into parts, and what one gives another takes. Fewer than none may be taken of an item by that. Items and what can be checked
+ * out in all move together or apart: where the total is less than all items, a part may have the one and not the other.
  */
 export interface Stock {
   /** By item: in open checkouts, sold, or given away; what came from others is taken off. */
@@ -46,6 +48,12 @@ export interface Line {
   item: number
   quantity: number
   share: number
+}
+
+/** What one part of a sale gives and another takes. */
+export interface Move {
+  total: number
+  lines: Line[]
 }
 
 export interface CheckoutOrder {
@@ -130,8 +138,12 @@ export const priceOf = (
   prices: ReadonlyMap<number, number>,
 ): number => lines.reduce((sum, { item, quantity }) => sum + quantity * (prices.get(item) ?? Number.NaN), 0)
 
-export function readMove(params: string): Line {
-  return readLine(params.slice(params.indexOf(' ') + 1))
+export const moveWords = ({ total, lines }: Move): string =>
+  lines.length === 0 ? `${total}` : `${total} ${lineWords(lines)}`
+
+export function readMove(params: string): Move {
+  const [, total, ...lines] = params.split(' ')
+  return { total: Number(total), lines: readLines(lines) }
 }
 
 export const readLines = (words: readonly string[]): Line[] => words.map(readLine)
@@ -169,8 +181,9 @@ export function applyStock(stock: Stock, entry: StockEntry): void {
   const [word] = entry.params.split(' ', 1)
   if (word === 'checkout') return applyCheckout(stock, entry)
   if (word === 'give' || word === 'take') {
-    const { item, quantity } = readMove(entry.params)
-    return add(stock, item, word === 'give' ? quantity : -quantity)
+    for (const { item, quantity } of readMove(entry.params).lines)
+      add(stock, item, word === 'give' ? quantity : -quantity)
+    return
   }
   const checkout = stock.checkouts.get(entry.hold)
   if (!checkout) return

@@ -32,7 +32,7 @@ export type EntryKind =
  * nothing and uses its key up: nothing else can happen under it any more. `touch` only lets due holds expire and makes no entry of its own.
  *
  * Of stock: `checkout` makes a `hold` or an `extend`, `purchase` a `settle`, `cancel` a `release`; `give` and `take` make a `debit` and a
- * `credit` that name an item.
+ * `credit` that name items.
  */
 export type CommandKind = Exclude<EntryKind, 'expire'> | 'meter' | 'end' | 'touch' | StockKind
 

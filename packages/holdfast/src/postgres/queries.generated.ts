@@ -441,6 +441,19 @@ WHERE w.ref = ANY ($1::uuid[])`,
   lookAtIdempotencyKey: `SELECT state, attempt, greatest(0, lease_until - clock_ms()) AS left_ms, response, reason
 FROM idempotency_keys
 WHERE owner = $1 AND tenant = $2 AND operation = $3 AND key = $4 AND expires_at > clock_ms()`,
+  movingStock: `-- What is on its way between buckets of a sale, and whether one has taken something after a seq. In one statement: a move is noted until it
+-- was taken, so that it is seen in one of the two.
+SELECT EXISTS (
+         SELECT FROM unnest($1::uuid[], $2::bigint[]) AS b(ref, seq) CROSS JOIN LATERAL (
+           SELECT e.seq FROM entries e WHERE e.wallet = b.ref AND e.seq > b.seq AND e.params LIKE 'take %' ORDER BY e.seq LIMIT 1
+         ) AS taken
+       ) AS arrived,
+       ARRAY(
+         SELECT jsonb_build_object(
+           'source', replace(t.source::text, '-', ''), 'key', t.key, 'target', replace(t.target::text, '-', ''), 'amount', t.amount, 'fee', t.fee,
+           'tenant', t.tenant, 'counter', t.counter, 'metadata', t.metadata, 'attempt', t.attempt)
+         FROM transfers t WHERE t.source = ANY ($1::uuid[])
+       ) AS moves`,
   nextLockToken: `SELECT nextval('lock_tokens') AS token`,
   noteExpiring: `-- Open holds of wallets that run out within $1 ms and were not told of yet, those of sessions left out: a session's time is moved on by every tick.
 -- Holds whose whole life is shorter than that are left out too. Each is told once: by the primary key, whoever looks at the same time.

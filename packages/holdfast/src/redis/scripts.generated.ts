@@ -8136,7 +8136,7 @@ return refund_each({ sliding = WINDOWS, log = LOG })
 
 export const stockRunning: Script = {
   name: 'stock_running',
-  sha1: '455ee69db14c045cd17c8c6a0b6d7e0e6fc70977',
+  sha1: 'ab76a0122a479a60df702aee43c0d669003ab28b',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -8436,16 +8436,18 @@ buyer = words[7], lines = read_lines(words, 8),
 elseif words[1] == 'purchase' then
 c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), priced = words[4] and #words - 6 }
 else
-c.order = { lines = read_lines(words, 2) }
+c.order = { total = tonumber(words[2]), lines = read_lines(words, 3) }
 end
 end
 return c.order
 end
 local function stock_fields(c, fields)
-if c.kind == 'checkout' then
+if c.kind == 'checkout' or c.kind == 'give' or c.kind == 'take' then
 local order = read_order(c)
+if order.buyer then
 fields[#fields + 1] = 'k:' .. c.key
 fields[#fields + 1] = 'u:' .. order.buyer
+end
 for i = 1, #order.lines do
 fields[#fields + 1] = 'i:' .. order.lines[i].item
 end
@@ -9554,7 +9556,7 @@ end)
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: '24387888ace90a7e86e330804fa5574ee227b87a',
+  sha1: 'b55c731bb869144ad64a8873daf7f275a9175e81',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -9854,16 +9856,18 @@ buyer = words[7], lines = read_lines(words, 8),
 elseif words[1] == 'purchase' then
 c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), priced = words[4] and #words - 6 }
 else
-c.order = { lines = read_lines(words, 2) }
+c.order = { total = tonumber(words[2]), lines = read_lines(words, 3) }
 end
 end
 return c.order
 end
 local function stock_fields(c, fields)
-if c.kind == 'checkout' then
+if c.kind == 'checkout' or c.kind == 'give' or c.kind == 'take' then
 local order = read_order(c)
+if order.buyer then
 fields[#fields + 1] = 'k:' .. c.key
 fields[#fields + 1] = 'u:' .. order.buyer
+end
 for i = 1, #order.lines do
 fields[#fields + 1] = 'i:' .. order.lines[i].item
 end
@@ -10510,16 +10514,21 @@ kind = 'settle', amount = amount, available = 0 - amount, reserved = 0, hold = h
 })
 end
 local function pass_on(w, c)
-local line = read_order(c).lines[1]
-local quantity = line.quantity
+local order = read_order(c)
+local amount = order.total
 if c.kind == 'take' then
-return move(w, { kind = 'credit', amount = quantity, available = quantity, reserved = 0 })
+return move(w, { kind = 'credit', amount = amount, available = amount, reserved = 0 })
 end
-local left = math.min(left_of(w, line), w.available)
-if quantity > left then
-return sold_out(w, left, line.item)
+for i = 1, #order.lines do
+local line = order.lines[i]
+if left_of(w, line) < line.quantity then
+return sold_out(w, left_of(w, line), line.item)
 end
-return move(w, { kind = 'debit', amount = quantity, available = 0 - quantity, reserved = 0 })
+end
+if amount > w.available then
+return sold_out(w, w.available)
+end
+return move(w, { kind = 'debit', amount = amount, available = 0 - amount, reserved = 0 })
 end
 local STOCK_KINDS = { checkout = true, purchase = true, cancel = true, give = true, take = true }
 local function judge_stock(w, c, now)
@@ -10787,7 +10796,7 @@ return table.concat(reply)
 
 export const walletDistrust: Script = {
   name: 'wallet_distrust',
-  sha1: '414a05c3a2ae30a00f9df59c6a5d4b315c7c2eb9',
+  sha1: 'f641b68fa39410f85cd11f0cd06281030cb43d3e',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -11077,16 +11086,18 @@ buyer = words[7], lines = read_lines(words, 8),
 elseif words[1] == 'purchase' then
 c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), priced = words[4] and #words - 6 }
 else
-c.order = { lines = read_lines(words, 2) }
+c.order = { total = tonumber(words[2]), lines = read_lines(words, 3) }
 end
 end
 return c.order
 end
 local function stock_fields(c, fields)
-if c.kind == 'checkout' then
+if c.kind == 'checkout' or c.kind == 'give' or c.kind == 'take' then
 local order = read_order(c)
+if order.buyer then
 fields[#fields + 1] = 'k:' .. c.key
 fields[#fields + 1] = 'u:' .. order.buyer
+end
 for i = 1, #order.lines do
 fields[#fields + 1] = 'i:' .. order.lines[i].item
 end
@@ -11239,7 +11250,7 @@ return 1
 
 export const walletInspect: Script = {
   name: 'wallet_inspect',
-  sha1: '8801e9a49f233ac42af49b24017975cd38a0585b',
+  sha1: '706dc20317151bd99191f58811dd9b8b1a13d1c3',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -11539,16 +11550,18 @@ buyer = words[7], lines = read_lines(words, 8),
 elseif words[1] == 'purchase' then
 c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), priced = words[4] and #words - 6 }
 else
-c.order = { lines = read_lines(words, 2) }
+c.order = { total = tonumber(words[2]), lines = read_lines(words, 3) }
 end
 end
 return c.order
 end
 local function stock_fields(c, fields)
-if c.kind == 'checkout' then
+if c.kind == 'checkout' or c.kind == 'give' or c.kind == 'take' then
 local order = read_order(c)
+if order.buyer then
 fields[#fields + 1] = 'k:' .. c.key
 fields[#fields + 1] = 'u:' .. order.buyer
+end
 for i = 1, #order.lines do
 fields[#fields + 1] = 'i:' .. order.lines[i].item
 end
@@ -11810,7 +11823,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: '22a9619c13bad358c394c8fbfd1cbccacc6a0a25',
+  sha1: '929bbcbd27e786a5fbf26908fa5da01d685f4e24',
   keys: { min: 4, variable: false },
   resend: 'never',
   batchMax: null,
@@ -12110,16 +12123,18 @@ buyer = words[7], lines = read_lines(words, 8),
 elseif words[1] == 'purchase' then
 c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), priced = words[4] and #words - 6 }
 else
-c.order = { lines = read_lines(words, 2) }
+c.order = { total = tonumber(words[2]), lines = read_lines(words, 3) }
 end
 end
 return c.order
 end
 local function stock_fields(c, fields)
-if c.kind == 'checkout' then
+if c.kind == 'checkout' or c.kind == 'give' or c.kind == 'take' then
 local order = read_order(c)
+if order.buyer then
 fields[#fields + 1] = 'k:' .. c.key
 fields[#fields + 1] = 'u:' .. order.buyer
+end
 for i = 1, #order.lines do
 fields[#fields + 1] = 'i:' .. order.lines[i].item
 end
@@ -12766,16 +12781,21 @@ kind = 'settle', amount = amount, available = 0 - amount, reserved = 0, hold = h
 })
 end
 local function pass_on(w, c)
-local line = read_order(c).lines[1]
-local quantity = line.quantity
+local order = read_order(c)
+local amount = order.total
 if c.kind == 'take' then
-return move(w, { kind = 'credit', amount = quantity, available = quantity, reserved = 0 })
+return move(w, { kind = 'credit', amount = amount, available = amount, reserved = 0 })
 end
-local left = math.min(left_of(w, line), w.available)
-if quantity > left then
-return sold_out(w, left, line.item)
+for i = 1, #order.lines do
+local line = order.lines[i]
+if left_of(w, line) < line.quantity then
+return sold_out(w, left_of(w, line), line.item)
 end
-return move(w, { kind = 'debit', amount = quantity, available = 0 - quantity, reserved = 0 })
+end
+if amount > w.available then
+return sold_out(w, w.available)
+end
+return move(w, { kind = 'debit', amount = amount, available = 0 - amount, reserved = 0 })
 end
 local STOCK_KINDS = { checkout = true, purchase = true, cancel = true, give = true, take = true }
 local function judge_stock(w, c, now)
@@ -12951,7 +12971,7 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: '20342af571abea64cdbac4a92e3bc58c4d7da7a6',
+  sha1: '4b98ba99fddee245f498b9f569ad1629b83a89f6',
   keys: { min: 3, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -13251,16 +13271,18 @@ buyer = words[7], lines = read_lines(words, 8),
 elseif words[1] == 'purchase' then
 c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), priced = words[4] and #words - 6 }
 else
-c.order = { lines = read_lines(words, 2) }
+c.order = { total = tonumber(words[2]), lines = read_lines(words, 3) }
 end
 end
 return c.order
 end
 local function stock_fields(c, fields)
-if c.kind == 'checkout' then
+if c.kind == 'checkout' or c.kind == 'give' or c.kind == 'take' then
 local order = read_order(c)
+if order.buyer then
 fields[#fields + 1] = 'k:' .. c.key
 fields[#fields + 1] = 'u:' .. order.buyer
+end
 for i = 1, #order.lines do
 fields[#fields + 1] = 'i:' .. order.lines[i].item
 end
@@ -13532,7 +13554,7 @@ return reply
 
 export const walletRecall: Script = {
   name: 'wallet_recall',
-  sha1: '69cc33075d17e466dad232c2327652413249e8b6',
+  sha1: '2e10da5655bbfbbbb4ae483cfcf3fb7ed87c2729',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -13822,16 +13844,18 @@ buyer = words[7], lines = read_lines(words, 8),
 elseif words[1] == 'purchase' then
 c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), priced = words[4] and #words - 6 }
 else
-c.order = { lines = read_lines(words, 2) }
+c.order = { total = tonumber(words[2]), lines = read_lines(words, 3) }
 end
 end
 return c.order
 end
 local function stock_fields(c, fields)
-if c.kind == 'checkout' then
+if c.kind == 'checkout' or c.kind == 'give' or c.kind == 'take' then
 local order = read_order(c)
+if order.buyer then
 fields[#fields + 1] = 'k:' .. c.key
 fields[#fields + 1] = 'u:' .. order.buyer
+end
 for i = 1, #order.lines do
 fields[#fields + 1] = 'i:' .. order.lines[i].item
 end
@@ -14082,7 +14106,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: '3f42ed521cf73ba9033ebb2ec1c291e8c8648957',
+  sha1: 'e3f18993fa2345b5bf6387042d805b4e978c2e62',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -14382,16 +14406,18 @@ buyer = words[7], lines = read_lines(words, 8),
 elseif words[1] == 'purchase' then
 c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), priced = words[4] and #words - 6 }
 else
-c.order = { lines = read_lines(words, 2) }
+c.order = { total = tonumber(words[2]), lines = read_lines(words, 3) }
 end
 end
 return c.order
 end
 local function stock_fields(c, fields)
-if c.kind == 'checkout' then
+if c.kind == 'checkout' or c.kind == 'give' or c.kind == 'take' then
 local order = read_order(c)
+if order.buyer then
 fields[#fields + 1] = 'k:' .. c.key
 fields[#fields + 1] = 'u:' .. order.buyer
+end
 for i = 1, #order.lines do
 fields[#fields + 1] = 'i:' .. order.lines[i].item
 end
@@ -15038,16 +15064,21 @@ kind = 'settle', amount = amount, available = 0 - amount, reserved = 0, hold = h
 })
 end
 local function pass_on(w, c)
-local line = read_order(c).lines[1]
-local quantity = line.quantity
+local order = read_order(c)
+local amount = order.total
 if c.kind == 'take' then
-return move(w, { kind = 'credit', amount = quantity, available = quantity, reserved = 0 })
+return move(w, { kind = 'credit', amount = amount, available = amount, reserved = 0 })
 end
-local left = math.min(left_of(w, line), w.available)
-if quantity > left then
-return sold_out(w, left, line.item)
+for i = 1, #order.lines do
+local line = order.lines[i]
+if left_of(w, line) < line.quantity then
+return sold_out(w, left_of(w, line), line.item)
 end
-return move(w, { kind = 'debit', amount = quantity, available = 0 - quantity, reserved = 0 })
+end
+if amount > w.available then
+return sold_out(w, w.available)
+end
+return move(w, { kind = 'debit', amount = amount, available = 0 - amount, reserved = 0 })
 end
 local STOCK_KINDS = { checkout = true, purchase = true, cancel = true, give = true, take = true }
 local function judge_stock(w, c, now)

@@ -48,7 +48,7 @@ export const METRICS = {
   holdfast_recoveries_total: {
     type: 'counter',
     labels: ['what'],
-    help: 'What had to be set right: stale, gap, untrusted, replay, seen, take_over, fallback, help, reload, stop (Postgres lacks what was acknowledged); transfers that others had begun: transfer_finished, transfer_undone, transfer_dropped, and transfer_voided for those that may not arrive any more; purchases out of a wallet that others had begun: purchase_settled, purchase_released, purchase_dropped, and purchase_voided for those that can not be bought with that money any more',
+    help: 'What had to be set right: stale, gap, untrusted, replay, seen, take_over, fallback, help, reload, stop (Postgres lacks what was acknowledged); transfers that others had begun: transfer_finished, transfer_undone, transfer_dropped, and transfer_voided for those that may not arrive any more; purchases out of a wallet that others had begun: purchase_settled, purchase_released, purchase_dropped, and purchase_voided for those that can not be bought with that money any more; stock between the buckets of a sale that others had set in motion: move_finished, move_dropped, and move_hastened where somebody waited for it',
   },
   holdfast_backlog_entries: {
     type: 'gauge',

@@ -136,4 +136,16 @@ describe.each(Object.keys(SUBJECTS))('transfers that are under way, in the table
     ])
     expect(await openOf(intent)).toEqual([])
   })
+
+  test('are seen on their way between buckets', async () => {
+    const intent = await newIntent()
+    const buckets = [intent.source, intent.target].map((ref) => ({ ref, seq: 0 }))
+    const nothing = { arrived: false, open: [] }
+    expect(await subject.intents.moving(buckets)).toEqual(nothing)
+    const attempt = await begin(intent)
+    await begin(await newIntent())
+    expect(await subject.intents.moving(buckets)).toEqual({ arrived: false, open: [{ ...intent, attempt }] })
+    await subject.intents.end([{ ...intent, attempt }])
+    expect(await subject.intents.moving(buckets)).toEqual(nothing)
+  })
 })

@@ -5,7 +5,6 @@ import { SimJournal } from '../../../../sim/journal.js'
 import { freshDatabase } from '../../../../test/servers.js'
 import {
   type Filed,
-  type Intents,
   type Journal,
   type PaymentIntents,
   PostgresIntents,
@@ -13,6 +12,7 @@ import {
   PostgresPayments,
   type Raise,
   type Snapshot,
+  type TransferIntents,
   type Verdict,
 } from '../../src/journal/index.js'
 import {
@@ -30,7 +30,7 @@ import type { Reconcilable } from '../../src/reconcile/index.js'
 
 export interface Subject {
   readonly journal: Journal & Reconcilable
-  readonly intents: Intents
+  readonly intents: TransferIntents
   readonly payments: PaymentIntents
   /** Afterwards every wallet's epoch belongs to an earlier timeline of the server. */
   leaveTimeline(): Promise<void>

@@ -1,6 +1,6 @@
 /** Random commands for the stock of a sale: few items, few buyers and small limits, so that all of them are reached. */
 import fc from 'fast-check'
-import { type Command, checkoutWords, command, type Line, lineWords, purchaseWords } from '../../src/machine/index.js'
+import { type Command, checkoutWords, command, type Line, moveWords, purchaseWords } from '../../src/machine/index.js'
 import { START, type Step } from './commands.js'
 
 const ITEMS = 6
@@ -76,8 +76,12 @@ const paid = fc.record({ all: fc.boolean(), lines: fc.integer({ min: 1, max: 4 }
 
 const pass = (kind: 'give' | 'take') =>
   fc
-    .record({ key, line })
-    .map(({ key, line }) => command({ kind, key, amount: line.quantity, also: lineWords([withShare(line)]) }))
+    .record({
+      key,
+      total: fc.integer({ min: 0, max: 3 }),
+      lines: fc.uniqueArray(line, { maxLength: 2, selector: ({ item }) => item }),
+    })
+    .map(({ key, total, lines }) => command({ kind, key, also: moveWords({ total, lines: lines.map(withShare) }) }))
 
 const any = fc.oneof(
   { weight: 12, arbitrary: checkout },
