@@ -50,6 +50,7 @@ export class Buyers {
       ref: this.ref,
       command: this.#command(`buy-${this.history.length}`),
       memory: this.#memory && this.#chance.happens(0.7),
+      alone: true,
       startedAt: this.#world.now,
       endedAt: Number.POSITIVE_INFINITY,
       heard: { type: 'unknown' },

@@ -15,6 +15,8 @@ export interface Operation {
   readonly ref: string
   readonly command: Command
   readonly memory: boolean
+  /** In a sale of one bucket. */
+  readonly alone?: boolean
   readonly startedAt: number
   endedAt: number
   heard: Heard
@@ -69,7 +71,7 @@ export class Caller {
         memory,
         timeoutMs: 3_000,
         retry: operation.tries > 1 && chance.happens(0.5),
-        alone: true,
+        alone: operation.alone,
       })
       .then(
         (outcome) => conclude({ type: 'yes', outcome }),

@@ -267,7 +267,7 @@ function share(
   const journal = new PostgresJournal(postgres)
   const reader = new JournalReader(postgres)
   const sales = new PatientSales(postgres)
-  const soldOut = new SoldOutWatch(journal)
+  const soldOut = new SoldOutWatch(sales)
   const attempts = new SaleAttempts(new PostgresAttempts(postgres), given.saleAttempts, given.telemetry)
   const memories = new Map<string, SaleMemory>()
   const locks = new Locks(runner, () => reader.nextLockToken(), given.telemetry)

@@ -322,10 +322,13 @@ export class Sale {
   }
 
   async #state({ itemsHash: _, ...terms }: SaleTerms): Promise<SaleState> {
-    const { journal } = this.#tenant
-    const rows = await journal.read(this.#refs(terms))
+    const { journal, sales } = this.#tenant
+    const refs = this.#refs(terms)
+    const rows = await journal.read(refs)
     const stock = rows.reduce((sum, { available }) => sum + available, 0)
     const reserved = rows.reduce((sum, row) => sum + row.reserved, 0)
+    // Looked at once more, all at one time: what moves from one bucket to another meanwhile is in neither.
+    const soldOut = stock === 0 && reserved === 0 && isSoldOut(await sales.standing(refs))
     const open = rows.every(({ status }) => status === 'active')
     return {
       id: this.id,
@@ -334,7 +337,7 @@ export class Sale {
       reserved,
       sold: terms.limit - stock - reserved,
       open,
-      soldOut: isSoldOut(rows),
+      soldOut,
     }
   }
 }

@@ -706,6 +706,10 @@ ON CONFLICT DO NOTHING
 RETURNING token`,
   saleItems: `-- Items of a sale by their ids, or by their numbers.
 SELECT item, id, quantity FROM sale_items WHERE tenant = $1 AND sale = $2 AND (id = ANY ($3::text[]) OR item = ANY ($4::integer[]))`,
+  saleStanding: `-- How buckets of sales ($1) stand, all at one time: what is on its way from one to another is in neither of them.
+SELECT replace(w.ref::text, '-', '') AS ref, w.available + w.reserved AS unsold, w.status, w.since > 0 AS running,
+       EXISTS (SELECT FROM transfers t WHERE t.source = w.ref) AS moving
+FROM wallets w WHERE w.ref = ANY ($1::uuid[])`,
   startFeed: `SELECT start_feed($1) AS begun`,
   stop: `-- Nothing more is decided. Unless an operator has let things go on meanwhile, under epochs above what is missing.
 UPDATE settings
