@@ -71,7 +71,8 @@ export class Caller {
     this.#world.plan(PATIENCE_MS, () => conclude({ type: 'unknown' }))
     const { command, memory, ref, buckets, wanted = [] } = operation
     const { engine } = process
-    const options = { memory, timeoutMs: 3_000, retry: operation.tries > 1 && chance.happens(0.5), alone: true }
+    const retry = operation.tries > 1 && chance.happens(0.5)
+    const options = { memory, timeoutMs: 3_000, retry, alone: buckets?.places.length === 1 }
     const asked = buckets
       ? engine.moves.submit(buckets, command, async () => wanted, options)
       : engine.submit(keys.place(ref), command, options)

@@ -97,10 +97,12 @@ function judge({ sold, voided, hold, settle, release, wallet }: Traces): string[
   return captured === paid.amount ? [] : [`${captured} was paid for what costs ${paid.amount}`]
 }
 
-/** What the wallet refused is a refusal of its hold, and judged like any other. */
+/** What the wallet refused is a refusal of its hold, and judged like any other. Unless others wanted the same: they go on with the same hold. */
 export function refusedPayments(history: readonly AskedPayment[]): Operation[] {
-  return history.flatMap(({ intent, heard, startedAt, endedAt, tries }) => {
-    if (heard.type !== 'no' || heard.error.side !== 'wallet') return []
+  const wanted = history.map(({ intent }) => paymentName(intent))
+  const isShared = (name: string | undefined) => wanted.indexOf(name as string) !== wanted.lastIndexOf(name as string)
+  return history.flatMap(({ intent, heard, startedAt, endedAt, tries }, at) => {
+    if (heard.type !== 'no' || heard.error.side !== 'wallet' || isShared(wanted[at])) return []
     return [{ ref: intent.wallet, command: holdOf(intent), memory: false, startedAt, endedAt, heard, tries }]
   })
 }

@@ -281,7 +281,7 @@ function share(
   const journal = new PostgresJournal(postgres)
   const reader = new JournalReader(postgres)
   const sales = new PatientSales(postgres)
-  const soldOut = new SoldOutWatch(journal)
+  const soldOut = new SoldOutWatch(sales)
   const schedules = new Schedules({
     schedules: new PostgresSchedules(postgres),
     clock: systemClock,

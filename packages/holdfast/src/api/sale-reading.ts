@@ -54,18 +54,30 @@ export async function readSales(tenant: SaleTenant, given: unknown): Promise<Sal
 
 /** How sales stand, as the journal has it: one read for all of their buckets. */
 export async function readStates(
-  { keys, journal }: SaleTenant,
-  sales: readonly { readonly id: string; readonly terms: SaleTerms }[],
+  { keys, journal, sales }: SaleTenant,
+  asked: readonly { readonly id: string; readonly terms: SaleTerms }[],
 ): Promise<SaleState[]> {
-  const refs = sales.map(({ id, terms }) => refsOf(keys.ofSale.bind(keys, id), terms))
+  const refs = asked.map(({ id, terms }) => refsOf(keys.ofSale.bind(keys, id), terms))
   const rows = new Map((await journal.read(refs.flat())).map((row) => [row.ref, row]))
-  return sales.map(({ id, terms: { itemsHash: _, ...terms } }, at) => {
+  const isEmpty = (ref: string) => rows.get(ref)?.available === 0 && rows.get(ref)?.reserved === 0
+  // Looked at once more, all at one time: what moves from one bucket to another meanwhile is in neither.
+  const empty = refs.filter((buckets) => buckets.every(isEmpty)).flat()
+  const standing = new Map((empty.length === 0 ? [] : await sales.standing(empty)).map((one) => [one.ref, one]))
+  return asked.map(({ id, terms: { itemsHash: _, ...terms } }, at) => {
     const buckets = (refs[at] as string[]).flatMap((ref) => rows.get(ref) ?? [])
     const sum = (of: (row: WalletRow) => number) => buckets.reduce((all, row) => all + of(row), 0)
     const stock = sum(({ available }) => available)
     const reserved = sum((row) => row.reserved)
     const open = buckets.every(({ status }) => status === 'active')
-    return { id, ...terms, stock, reserved, sold: terms.limit - stock - reserved, open, soldOut: isSoldOut(buckets) }
+    return {
+      id,
+      ...terms,
+      stock,
+      reserved,
+      sold: terms.limit - stock - reserved,
+      open,
+      soldOut: isSoldOut((refs[at] as string[]).flatMap((ref) => standing.get(ref) ?? [])),
+    }
   })
 }
 

@@ -1,5 +1,5 @@
 import { HoldfastError } from '../errors/index.js'
-import type { Journal, SaleTerms, WalletRow } from '../journal/index.js'
+import type { BucketStanding, PostgresSales, SaleTerms } from '../journal/index.js'
 
 /** How often Postgres is asked at most: one statement for all sales that somebody waits for. */
 const EVERY_MS = 1_000
@@ -13,25 +13,26 @@ interface Watched {
 }
 
 /** Everything is bought, and nothing lies in a checkout that could come back. */
-export const isSoldOut = (rows: readonly WalletRow[]): boolean =>
-  rows.length > 0 && rows.every(({ available, reserved }) => available === 0 && reserved === 0)
+export const isSoldOut = (buckets: readonly BucketStanding[]): boolean =>
+  buckets.length > 0 && buckets.every(({ unsold, moving }) => unsold === 0 && !moving)
 
 /** No more checkouts are taken, and none is open. */
-const isOver = (rows: readonly WalletRow[], { endsAt }: SaleTerms): boolean =>
-  (Date.now() >= endsAt || rows.every(({ status }) => status !== 'active')) && rows.every(({ since }) => since === 0)
+const isOver = (buckets: readonly BucketStanding[], { endsAt }: SaleTerms): boolean =>
+  (Date.now() >= endsAt || buckets.every(({ status }) => status !== 'active')) &&
+  !buckets.some(({ running }) => running)
 
 /**
  * Tells who waits for it that a sale is sold out for good, or over. While somebody waits Postgres is asked once a second, for all sales and
  * all who wait in this process together.
  */
 export class SoldOutWatch {
-  readonly #journal: Pick<Journal, 'read'>
+  readonly #sales: PostgresSales
   readonly #watched = new Map<string, Watched>()
   #timer: NodeJS.Timeout | undefined
   #closed = false
 
-  constructor(journal: Pick<Journal, 'read'>) {
-    this.#journal = journal
+  constructor(sales: PostgresSales) {
+    this.#sales = sales
   }
 
   /** True: sold out. False: over before that. */
@@ -91,7 +92,7 @@ export class SoldOutWatch {
       refs += entry[1].refs.length
       asked.push(entry)
     }
-    const rows = await this.#journal.read(asked.flatMap(([, { refs }]) => refs)).catch(() => null)
+    const rows = await this.#sales.standing(asked.flatMap(([, { refs }]) => refs)).catch(() => null)
     // Postgres is away: nobody is told anything, and it is asked again.
     if (!rows || this.#closed) return
     const byRef = new Map(rows.map((row) => [row.ref, row]))

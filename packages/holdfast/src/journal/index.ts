@@ -38,7 +38,7 @@ export { PostgresAudits } from './postgres-audits.js'
 export { PostgresJournal } from './postgres-journal.js'
 export { type BalanceReading, type FoundHold, JournalReader, type MadeHold, type WalletHead } from './reader.js'
 export { type Cut, cutRuns, deadlineOf, halve, limitAfter, type Run, statusAfter } from './runs.js'
-export { PostgresSales, type SaleItem, type SaleRow, type SaleTerms } from './sales.js'
+export { type BucketStanding, PostgresSales, type SaleItem, type SaleRow, type SaleTerms } from './sales.js'
 export {
   type ListedItem,
   type OpenSlot,

@@ -1,4 +1,4 @@
-import type { Stock } from '../machine/index.js'
+import type { Stock, WalletStatus } from '../machine/index.js'
 import type { Postgres } from '../postgres/index.js'
 import { textArray } from './array-text.js'
 import { loadStock } from './stock.js'
@@ -30,6 +30,18 @@ export interface SaleItem {
 export interface SaleRow {
   readonly terms: SaleTerms
   readonly ready: boolean
+}
+
+/** How a bucket stands. */
+export interface BucketStanding {
+  readonly ref: string
+  /** What can be checked out, and what lies in checkouts. */
+  readonly unsold: number
+  readonly status: WalletStatus
+  /** A checkout is open. */
+  readonly running: boolean
+  /** Something is on its way from it to another bucket. */
+  readonly moving: boolean
 }
 
 /** What Postgres remembers of sales themselves. */
@@ -94,6 +106,14 @@ export class PostgresSales {
       `{${items}}`,
     ])
     return rows.map(({ item, id, quantity }) => ({ item, id, quantity: Number(quantity) }))
+  }
+
+  /** How buckets stand, of whichever sales, all at one time. */
+  async standing(refs: readonly string[]): Promise<BucketStanding[]> {
+    const rows = await this.#postgres.query<Omit<BucketStanding, 'unsold'> & { unsold: string }>('saleStanding', [
+      `{${refs}}`,
+    ])
+    return rows.map((row) => ({ ...row, unsold: Number(row.unsold) }))
   }
 
   /** The stock of a bucket as the journal has it after an entry. */

@@ -828,6 +828,10 @@ UNION ALL
 SELECT i.* FROM unnest($4::integer[]) AS wanted(item) CROSS JOIN LATERAL (
   SELECT item, id, quantity FROM sale_items s WHERE s.tenant = $1 AND s.sale = $2 AND s.item >= wanted.item ORDER BY s.item LIMIT 1
 ) AS i WHERE i.item = wanted.item`,
+  saleStanding: `-- How buckets of sales ($1) stand, all at one time: what is on its way from one to another is in neither of them.
+SELECT replace(w.ref::text, '-', '') AS ref, w.available + w.reserved AS unsold, w.status, w.since > 0 AS running,
+       EXISTS (SELECT FROM transfers t WHERE t.source = w.ref) AS moving
+FROM wallets w WHERE w.ref = ANY ($1::uuid[])`,
   startFeed: `SELECT start_feed($1) AS begun`,
   stop: `-- Nothing more is decided. Unless an operator has let things go on meanwhile, under epochs above what is missing.
 UPDATE settings

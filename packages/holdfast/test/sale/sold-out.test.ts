@@ -9,7 +9,7 @@ const TERMS = { perUser: 10, startsAt: NOW - 1_000, endsAt: NOW + HOUR }
 let reads = 0
 const telemetry: Telemetry = {
   observe: (metric, _, labels) => {
-    if (metric === 'postgres_query_duration_seconds' && labels?.query === 'readWallets') reads += 1
+    if (metric === 'postgres_query_duration_seconds' && labels?.query === 'saleStanding') reads += 1
   },
 }
 let hf: Holdfast
