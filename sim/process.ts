@@ -262,7 +262,7 @@ export class Process {
       if (script.name === 'wallet_install' && `${(reply as Reply[])[0]}` === 'installed')
         this.#servers.beginLife(`${scriptKeys[1]}`, `${args[6]}`)
       if (script.name === 'wallet_decide') {
-        const wallets = scriptKeys.filter((key) => key.includes(':wallet:'))
+        const wallets = scriptKeys.filter(isWalletKey)
         const { runs } = readDecided(args, wallets.length, reply)
         for (const [n, run] of runs.entries())
           if ('acked' in run) this.#servers.noteAcked(wallets[n] as string, run.epoch, run.acked)
@@ -359,14 +359,14 @@ function short(value: unknown): string {
   return text.length > 300 ? `${text.slice(0, 300)}…` : text
 }
 
-/** Where the message of `wallet_decide` says how many agendas it is about. */
-const AGENDAS_AT = 32
+/** Among the keys of `wallet_decide`: beside them are agendas, and the stock of sales. */
+const isWalletKey = (key: string): boolean => key.includes(':wallet:')
 
 function summary(script: Script, scriptKeys: readonly string[], args: readonly ScriptArg[], reply: Reply): string {
   if (script.name !== 'wallet_decide') return `= ${short(readable(reply))}`
   const message = args[1] as Buffer
   const commands = message.toString('latin1').match(/[a-z]+( \d+)+( [a-z]+)?/g) ?? []
-  const walletCount = scriptKeys.length - message.readUInt16LE(AGENDAS_AT)
+  const walletCount = scriptKeys.filter(isWalletKey).length
   const { clock, runs, answers } = readDecided(args, walletCount, reply)
   const pending = runs.map((run) => ('entries' in run ? { ...run, entries: run.entries.map(({ seq }) => seq) } : run))
   return `${commands.join(', ')} = ${short({ clock, pending, answers })}`
