@@ -42,20 +42,27 @@ export function checkPayments(
     }
   }
   for (const [id, traces] of payments) for (const problem of judge(traces)) problems.push(`payment ${id}: ${problem}`)
-  const names = history.map(({ intent }) => paymentName(intent))
-  for (const [at, { intent, heard }] of history.entries()) {
+  for (const { intent, heard, alone } of withNeighbours(history)) {
     if (heard.type === 'yes') {
       const { sale, wallet } = heard.outcome
       if (!hashes.has(sale.entry?.hash ?? '') || !hashes.has(wallet.entry?.hash ?? ''))
         problems.push(`payment ${intent.id} was acknowledged, and is not so in the journals`)
     }
-    // Where several asked for the same, one may be refused and another have its way.
-    const alone = names.indexOf(names[at] as string) === names.lastIndexOf(names[at] as string)
+    if (heard.type === 'no' && heard.error.status >= 500) problems.push(`payment ${intent.id}: ${heard.error.message}`)
     if (heard.type === 'no' && alone && payments.get(intent.id)?.sold)
       problems.push(`payment ${intent.id} was refused (${heard.error.code}) and done`)
   }
   if (leftOpen > 0) problems.push(`${leftOpen} payments were never finished`)
   return problems
+}
+
+/** Where several asked for the same, one may be refused, and another have its way under the first one's id. */
+function withNeighbours(history: readonly AskedPayment[]): (AskedPayment & { alone: boolean })[] {
+  const names = history.map(({ intent }) => paymentName(intent))
+  return history.map((asked, at) => ({
+    ...asked,
+    alone: names.indexOf(names[at] as string) === names.lastIndexOf(names[at] as string),
+  }))
 }
 
 function tracesOf(payments: Map<string, Traces>, id: string): Traces {
@@ -99,10 +106,8 @@ function judge({ sold, voided, hold, settle, release, wallet }: Traces): string[
 
 /** What the wallet refused is a refusal of its hold, and judged like any other. Unless others wanted the same: they go on with the same hold. */
 export function refusedPayments(history: readonly AskedPayment[]): Operation[] {
-  const wanted = history.map(({ intent }) => paymentName(intent))
-  const isShared = (name: string | undefined) => wanted.indexOf(name as string) !== wanted.lastIndexOf(name as string)
-  return history.flatMap(({ intent, heard, startedAt, endedAt, tries }, at) => {
-    if (heard.type !== 'no' || heard.error.side !== 'wallet' || isShared(wanted[at])) return []
+  return withNeighbours(history).flatMap(({ intent, heard, startedAt, endedAt, tries, alone }) => {
+    if (heard.type !== 'no' || heard.error.side !== 'wallet' || !alone) return []
     return [{ ref: intent.wallet, command: holdOf(intent), memory: false, startedAt, endedAt, heard, tries }]
   })
 }

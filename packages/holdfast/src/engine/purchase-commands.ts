@@ -20,6 +20,7 @@ import {
  *
  * The hold has a name of the engine's own: nobody else can spend or release it.
  */
+
 /** A hundred years: it ends when the purchase does. Running out before that would give back the price of what is sold. */
 const HOLD_TTL_MS = 100 * 365 * 24 * 60 * 60 * 1_000
 /** What the books of a sale have on the other side. */
