@@ -261,7 +261,7 @@ export class Process {
         for (const [n, run] of runs.entries())
           if ('acked' in run) this.#servers.noteAcked(wallets[n] as string, run.epoch, run.acked)
       }
-      this.#world.tell(() => `${this.name} → ${server.name} ${script.name} ${summary(script, scriptKeys, args, reply)}`)
+      this.#world.tell(() => `${this.name} → ${server.name} ${script.name} ${summary(script, args, reply)}`)
       return { reply }
     } catch (error) {
       this.#world.tell(() => `${this.name} → ${server.name} ${script.name} ${error}`)
@@ -351,14 +351,14 @@ function short(value: unknown): string {
   return text.length > 300 ? `${text.slice(0, 300)}…` : text
 }
 
-/** Where the message of `wallet_decide` says how many agendas it is about. */
-const AGENDAS_AT = 32
+/** Where the message of `wallet_decide` says how many wallets it is about. */
+const WALLETS_AT = 34
 
-function summary(script: Script, scriptKeys: readonly string[], args: readonly ScriptArg[], reply: Reply): string {
+function summary(script: Script, args: readonly ScriptArg[], reply: Reply): string {
   if (script.name !== 'wallet_decide') return `= ${short(readable(reply))}`
   const message = args[1] as Buffer
   const commands = message.toString('latin1').match(/[a-z]+( \d+)+( [a-z]+)?/g) ?? []
-  const walletCount = scriptKeys.length - message.readUInt16LE(AGENDAS_AT)
+  const walletCount = message.readUInt16LE(WALLETS_AT)
   const { clock, runs, answers } = readDecided(args, walletCount, reply)
   const pending = runs.map((run) => ('entries' in run ? { ...run, entries: run.entries.map(({ seq }) => seq) } : run))
   return `${commands.join(', ')} = ${short({ clock, pending, answers })}`
