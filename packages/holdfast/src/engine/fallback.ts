@@ -281,7 +281,8 @@ export class Fallback {
 
   /**
    * The state of the last time may have been overtaken by another process on this path, which shares the epoch. An append shows that
-   * it was not. Without one a refusal would rest on the past: it is decided again, on a state read now.
+   * it was not. Without one a refusal would rest on the past: it is decided again, on a state read now. What is there already shows
+   * nothing: the other one may have let the same hold expire, and gone on.
    */
   #conclude({ lane, fresh, filed, decided }: Share, verdicts: readonly Verdict[]): void {
     if (!verdicts.every(({ type }) => type === 'appended' || type === 'there')) {
@@ -297,7 +298,7 @@ export class Fallback {
     }
     const last = filed[verdicts.findLastIndex(({ type }) => type === 'appended')]
     if (last) this.#context.witnesses.note(lane.place.ref, last.entry)
-    const proven = fresh || filed.length > 0
+    const proven = fresh || verdicts.at(-1)?.type === 'appended'
     if (!proven) lane.owned = null
     for (const { attempt, own, rejection, touch } of decided) {
       if (!proven) {

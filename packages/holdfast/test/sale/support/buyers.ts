@@ -7,6 +7,9 @@ const hf = await Holdfast.connect(JSON.parse(process.argv[2] as string) as Conne
 
 const tell = (told: Told) => new Promise<void>((resolve) => process.send?.(told, () => resolve()))
 
+/** Who stops before the limit does. */
+const MODEST = 3
+
 const bought: Bought[] = []
 const refused: Record<string, number> = {}
 
@@ -36,29 +39,21 @@ async function buy(sale: string, user: string, item: string): Promise<string | n
   }
 }
 
-async function stampede({ sale, users, first, step, items, callers, seed }: Stampede): Promise<void> {
-  let state = seed
-  const below = (n: number) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-    return state % n
-  }
-  const there = Array.from({ length: items }, (_, item) => item)
-  let user = first
+async function stampede({ sale, users, first, step, items, callers }: Stampede): Promise<void> {
+  const wanted = [...items]
+  let next = first
   const caller = async () => {
-    while (there.length > 0) {
-      if (user >= users) return
-      const mine = user
-      user += step
-      for (let satisfied = false; !satisfied && there.length > 0; ) {
-        const at = below(there.length)
-        const item = there[at] as number
-        const why = await buy(sale, `user-${mine}`, `item-${item}`)
-        if (why === 'user_limit') satisfied = true
-        // Somebody else has it, says the sale: this process does not ask for it any more.
-        if (why === null || why === 'sold_out') {
-          const now = there.indexOf(item)
-          if (now >= 0) there.splice(now, 1)
-        }
+    for (let user = next; user < users && wanted.length > 0; user = next) {
+      next += step
+      const most = user % 2 === 0 ? Number.POSITIVE_INFINITY : MODEST
+      for (let had = 0; had < most; ) {
+        const item = wanted.shift()
+        if (item === undefined) return
+        const why = await buy(sale, `user-${user}`, `item-${item}`)
+        if (why === null) had += 1
+        if (why !== 'user_limit') continue
+        wanted.unshift(item)
+        break
       }
     }
   }

@@ -1,16 +1,19 @@
 /** What buyers do and tell: shared by the process that they live in, and the test that judges it. */
 
-/** Buys one item after the other, as users whose numbers are `first`, `first + step`, …, below `users`, until nothing is left or nobody may buy more. */
+/**
+ * Buys one item after the other until all are gone, as users whose numbers are `first`, `first + step`, …, below `users`. Every other one of them
+ * goes on until the limit stops it.
+ */
 export interface Stampede {
   readonly type: 'stampede'
   readonly sale: string
   readonly users: number
   readonly first: number
   readonly step: number
-  readonly items: number
+  /** Numbers of items, in the order in which they are asked for. */
+  readonly items: readonly number[]
   /** Callers at a time. */
   readonly callers: number
-  readonly seed: number
 }
 
 /** Everybody at once: each user checks out the same item, and buys it if that worked. */
