@@ -207,6 +207,20 @@ describe('holdfast stripe402 verify', () => {
     )
   })
 
+  it('reads keys behind a prefix, and tagged ones', async () => {
+    const url = await freshRedis()
+    const redis = new Redis(url, { keyPrefix: 'shop:' })
+    await fillClient(redis, `{${ANN}}`, '0')
+    await redis.hset(`stripe402:client:{${ANN}}`, { clientId: ANN })
+    redis.disconnect()
+    const verify = (...flags: string[]) => run(['stripe402', 'verify', '--json', '--from-redis', url, ...flags])
+    const [right, plain] = await Promise.all([verify('--key-prefix', 'shop:', '--tagged'), verify()])
+    expect(JSON.parse(right.stdout)).toMatchObject({ clients: 1 })
+    expect(plain.stdout).not.toContain('"clients":1')
+    const nowhere = await run(['stripe402', 'verify', '--from-postgres', 'postgres://127.0.0.1:1/x', '--tagged'])
+    expect([nowhere.code, nowhere.stderr]).toEqual([2, expect.stringContaining('because --tagged is given')])
+  })
+
   it('ends with 1 where one is not, and tells which', async () => {
     const source = await redisSource(true)
     const told = await run(['stripe402', 'verify', '--from-redis', source])

@@ -48,7 +48,7 @@ export class RequestedAudits {
       this.#tell(report)
       return report
     } catch (error) {
-      throw this.#closing ? stopping() : error
+      throw this.#closing ? stopping() : inWordsOfTheRequest(error)
     } finally {
       signal.removeEventListener('abort', end)
       this.#end = undefined
@@ -60,6 +60,13 @@ export class RequestedAudits {
     this.#closing = true
     this.#end?.()
   }
+}
+
+/** It asked for one shard, and the library was asked for some. */
+function inWordsOfTheRequest(error: unknown): unknown {
+  if (!HoldfastError.is(error, 'invalid_argument')) return error
+  const message = error.message.replace(/^shards:/, 'body.shard:')
+  return new HoldfastError('invalid_argument', message, { argument: 'body.shard' })
 }
 
 const stopping = (): HoldfastError => new HoldfastError('unavailable', 'The server is stopping')

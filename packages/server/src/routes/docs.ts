@@ -62,6 +62,8 @@ export async function describeApi(app: FastifyInstance, version: string): Promis
         { name: 'operating', description: 'For whoever runs the server' },
       ],
     },
+    transformObject: (document) =>
+      withOptionalBodies('openapiObject' in document ? document.openapiObject : document.swaggerObject),
     refResolver: { buildLocalReference: (json, _base, _fragment, index) => `${json.$id ?? `schema-${index}`}` },
     transform: ({ schema, url, route }) => {
       const described = schema?.response
@@ -93,6 +95,21 @@ function describeProblems(schema: FastifySchema, { scope, refusals = [] }: Fasti
     security: [{ bearer: scope ? [scope] : [] }],
     response: { ...(schema.response as object), ...problems },
   }
+}
+
+interface Body {
+  required?: boolean
+  content: Record<string, { schema?: QuerySchema }>
+}
+
+/** Where nothing in a body is needed, no body is needed: none is an empty one. */
+function withOptionalBodies<Document extends { paths?: object }>(document: Document): Document {
+  const operations = Object.values(document.paths ?? {}).flatMap((path: object) => Object.values(path))
+  for (const { requestBody } of operations as { requestBody?: Body }[]) {
+    const { properties = {}, required = [] } = requestBody?.content['application/json']?.schema ?? {}
+    if (requestBody) requestBody.required = required.some((name) => !('default' in (properties[name] ?? {})))
+  }
+  return document
 }
 
 /** OpenAPI wants a sentence for each; what is in it stands in its schema. */

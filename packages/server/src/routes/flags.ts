@@ -110,13 +110,20 @@ export const flagRoutes: Routes<ApiOptions> = async (app, { flagsOf }) => {
     summary: 'Delete a feature flag. Its history stays',
     tags,
     params: FlagPath,
-    querystring: Type.Object(CONDITIONS),
+    // A condition that was misspelt must not be left out of account.
+    querystring: Type.Object(CONDITIONS, { additionalProperties: false }),
     response: { 200: refTo(Flag) },
   }
   app.delete('/flags/:flag', { schema: remove, config: change }, async ({ caller, params, query }) => {
-    const found = await find(caller, params.flag)
-    refuse(await flags(caller).delete(params.flag, authorOf(caller, query)))
-    return asFlag(found)
+    for (;;) {
+      const found = await find(caller, params.flag)
+      // Only what is told of in the answer is deleted: what somebody else has changed meanwhile is read anew.
+      const asked = { ...query, version: query.version ?? found.version }
+      const outcome = await flags(caller).delete(params.flag, authorOf(caller, asked))
+      if (outcome.type === 'conflict' && query.version === undefined) continue
+      refuse(outcome)
+      return asFlag(found)
+    }
   })
 
   for (const [kind, summary] of [

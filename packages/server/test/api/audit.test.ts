@@ -142,6 +142,10 @@ it('takes one at a time, and bad input not at all', async () => {
   await expect.poll(async () => (await audit()).body).toMatchObject({ code: 'rate_limited', retryAfter: 5 })
   await keepBusy(0)
   expect((await first).status).toBe(200)
+  expect((await call('POST', '/v1/audit', { body: { shard: 64 } })).body).toMatchObject({
+    argument: 'body.shard',
+    detail: 'body.shard: expected an integer from 0 to 63, got 64',
+  })
   for (const body of [{ shard: -1 }, { shard: 1.5 }, { shard: '1' }, { shard: 64 }, { full: 'yes' }, { what: 1 }]) {
     expect(await audit(body)).toMatchObject({ status: 400, body: { code: 'invalid_argument' } })
   }

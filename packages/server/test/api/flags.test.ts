@@ -34,6 +34,10 @@ it('makes, changes, kills and deletes flags, and remembers who did', async () =>
   const killed = await call('POST', '/v1/flags/new-checkout/kill', { body: { why: 'payments fail' } })
   expect(killed.body).toMatchObject({ changed: true, flag: { killed: true, version: 2 } })
   expect((await call('POST', '/v1/flags/new-checkout/unkill')).body.flag).toMatchObject({ killed: false, version: 3 })
+  expect(await call('DELETE', '/v1/flags/new-checkout?verison=2')).toMatchObject({
+    status: 400,
+    body: { argument: 'query.verison' },
+  })
   expect((await call('DELETE', '/v1/flags/new-checkout?version=3&why=done')).body).toMatchObject({ version: 3 })
   expect(await call('GET', '/v1/flags/new-checkout')).toMatchObject({ status: 404, body: { code: 'flag_not_found' } })
 
@@ -141,4 +145,17 @@ it('counts the keys of primitives in Redis, of all owners, until it is stopped',
   await sampling.backend.close()
   expect(await metrics()).not.toMatch(/^holdfast_primitive_keys\{/m)
   redis.disconnect()
+})
+
+it('deletes what it answers with, whoever changes it meanwhile', async () => {
+  for (let round = 0; round < 10; round += 1) {
+    await call('PUT', '/v1/flags/contested', { body: { on: true, percentage: 1 } })
+    const change = call('PUT', '/v1/flags/contested', { body: { on: true, percentage: 2, why: `${round}` } })
+    const gone = await call('DELETE', '/v1/flags/contested')
+    await change
+    const { data } = (await call('GET', '/v1/flag-changes?flag=contested&limit=2')).body
+    const deleted = data.find(({ kind }: { kind: string }) => kind === 'delete')
+    expect(gone.body.percentage).toBe(deleted.before.percentage)
+    await call('DELETE', '/v1/flags/contested')
+  }
 })

@@ -95,6 +95,12 @@ describe('the description', () => {
     expect(byDefault.filter(({ required }) => required)).toEqual([])
   })
 
+  it('asks for a body where something in it is needed, and for none elsewhere', async () => {
+    const isRequired = (id: string) => operations.find(({ operationId }) => operationId === id)?.requestBody?.required
+    expect(['openWallet', 'creditWallet', 'openSale', 'createCheckout'].map(isRequired)).toEqual(Array(4).fill(true))
+    expect(['runAudit', 'closeWallet', 'closeSale', 'purchaseCheckout'].map(isRequired)).toEqual(Array(4).fill(false))
+  })
+
   it('refers to nothing that is not in it', () => {
     const refs = [...new Set(refsIn(document))]
     expect(refs).toContain('#/components/schemas/Problem')

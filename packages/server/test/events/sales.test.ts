@@ -163,6 +163,25 @@ describe('events of a sale', () => {
     await reader.cut()
   })
 
+  it('leave out nothing that audits find: in a sale, and about no wallet at all', async () => {
+    await open('audited', { items: [{ id: 'a' }] })
+    const code = await checkOut('audited', 'ann', [{ id: 'a' }])
+    const reader = await EventReader.open(api.url, key, { path: '/v1/events?events=audit.finding' })
+    const ref = Buffer.from(code, 'base64url').toString('hex').slice(0, 32)
+    const facts = { shard: 1, seq: 1, expected: 1, found: 2 }
+    const finding = { ...facts, tenant: 'default', cause: 'journal_gap', action: 'reported' } as const
+    api.backend.events.noteFindings([
+      { ...finding, ref },
+      { ...finding, ref: '' },
+    ])
+    await reader.until((events) => events.length === 2)
+    expect(reader.events.map(({ data: { wallet, sale, finding } }) => ({ wallet, sale, ref: finding.ref }))).toEqual([
+      { wallet: null, sale: 'audited', ref },
+      { wallet: null, sale: undefined, ref: '' },
+    ])
+    await reader.cut()
+  })
+
   it('come by webhook too, in order, to one who named them', async () => {
     const receiver = await Receiver.start()
     const body = { url: receiver.url, events: ['sale.checkout', 'sale.purchased'] }

@@ -25,7 +25,10 @@ export async function withStore<T>(given: ReadConfig, work: (store: LedgerStore)
 
 function sourceOf({ config, nameOf }: ReadConfig): { source: StoreSource; name: string } {
   const { fromRedis: redis, fromPostgres: postgres } = config
-  if (redis !== undefined && postgres === undefined) return { source: { redis }, name: nameOf('fromRedis') }
+  if (redis !== undefined && postgres === undefined) {
+    const { keyPrefix, taggedKeys: tagged } = config
+    return { source: { redis, keyPrefix, tagged }, name: nameOf('fromRedis') }
+  }
   if (postgres !== undefined && redis === undefined) return { source: { postgres }, name: nameOf('fromPostgres') }
   if (redis === undefined) throw new ConfigError('Expected --from-redis or --from-postgres, got neither')
   const both = `${nameOf('fromRedis')} and ${nameOf('fromPostgres')}`

@@ -1,6 +1,6 @@
 import { STRIPE402 } from '../command-names.js'
 import { option } from '../option.js'
-import { plainText, redisUrl, url } from '../parsers.js'
+import { boolean, plainText, redisUrl, url } from '../parsers.js'
 
 /** The stripe402 store that is looked at: one of the two. */
 export const STRIPE402_OPTIONS = {
@@ -23,6 +23,23 @@ export const STRIPE402_OPTIONS = {
     secret: true,
     expected: 'a URL such as postgres://user:password@127.0.0.1:5432/database',
     parse: url('postgres:', 'postgresql:'),
+  }),
+  keyPrefix: option<string>({
+    flag: 'key-prefix',
+    hint: 'text',
+    text: 'What stands before all keys of the store, where its client of ioredis was given a keyPrefix',
+    commands: STRIPE402,
+    needs: 'fromRedis',
+    expected: '1 to 255 characters, none of them control characters',
+    parse: plainText(255),
+  }),
+  taggedKeys: option<boolean>({
+    flag: 'tagged',
+    text: 'The store was made with tagged keys: stripe402:client:{<clientId>}',
+    commands: STRIPE402,
+    needs: 'fromRedis',
+    expected: 'no value',
+    parse: boolean,
   }),
   clientPrefix: option({
     flag: 'wallet-prefix',
