@@ -120,7 +120,7 @@ export const flagRoutes: Routes<ApiOptions> = async (app, { flagsOf }) => {
       // Only what is told of in the answer is deleted: what somebody else has changed meanwhile is read anew.
       const asked = { ...query, version: query.version ?? found.version }
       const outcome = await flags(caller).delete(params.flag, authorOf(caller, asked))
-      if (outcome.type === 'conflict' && query.version === undefined) continue
+      if (outcome.result === 'conflict' && query.version === undefined) continue
       refuse(outcome)
       return asFlag(found)
     }
