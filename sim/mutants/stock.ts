@@ -1,5 +1,5 @@
 /** The stock of sales. */
-import { LUA, type Mutant } from './mutant.js'
+import { ENGINE, LUA, type Mutant } from './mutant.js'
 
 export const STOCK: readonly Mutant[] = [
   {
@@ -25,5 +25,11 @@ export const STOCK: readonly Mutant[] = [
     without: 'somebody who asks again and again has more than the limit',
     patches: [{ file: LUA, find: 'taken = taken + total(order.lines)', replace: 'taken = taken + 0' }],
     within: 50,
+  },
+  {
+    rule: 'what refused checkouts rest on is asked about',
+    without: 'somebody is told no by a Redis whose time is over',
+    patches: [{ file: `${ENGINE}/grounds.ts`, find: 'if (stands) {', replace: 'if (stands || epoch > 0) {' }],
+    within: 100,
   },
 ]
