@@ -177,7 +177,7 @@ export const PROTOCOL: readonly Mutant[] = [
     patches: [
       {
         file: `${ENGINE}/fallback.ts`,
-        find: 'const proven = fresh || filed.length > 0',
+        find: "const proven = fresh || verdicts.at(-1)?.type === 'appended'",
         replace: 'const proven = true',
       },
     ],

@@ -57,4 +57,10 @@ export const STOCK: readonly Mutant[] = [
     patches: [{ file: `${ENGINE}/moves.ts`, find: 'return !arrived && open.length === 0', replace: 'return true' }],
     within: 300,
   },
+  {
+    rule: 'what refused checkouts rest on is asked about',
+    without: 'somebody is told no by a Redis whose time is over',
+    patches: [{ file: `${ENGINE}/grounds.ts`, find: 'if (stands) {', replace: 'if (stands || epoch > 0) {' }],
+    within: 100,
+  },
 ]
