@@ -38,6 +38,6 @@ export const PAYMENTS: readonly Mutant[] = [
     patches: [
       { file: LUA, find: 'if order.priced and order.priced ~= #checkout.lines then', replace: 'if false then' },
     ],
-    within: 200,
+    within: 400,
   },
 ]
