@@ -9,6 +9,7 @@ import { runGrowth } from '../growth/suite.js'
 import { runHttp } from '../http/suite.js'
 import { runImport } from '../import/suite.js'
 import { runPrimitives } from '../primitives/suite.js'
+import { runSold } from '../sold/suite.js'
 import { runStripe402 } from '../stripe402/suite.js'
 import { runWallets } from '../wallets/suite.js'
 import { BenchError } from './error.js'
@@ -43,6 +44,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   http: runHttp,
   import: runImport,
   primitives: runPrimitives,
+  sold: runSold,
   stripe402: runStripe402,
   wallets: runWallets,
 }

@@ -113,6 +113,12 @@ export class Sale {
     const buyer = keys.buyer(this.id, user)
     const bucket = bucketOf(buyer, terms)
     const place = keys.ofSale(this.id, bucket)
+    const code = keys.code(place, key)
+    const refusal = early?.refusalOf(keys.tenant, this.id, items, code)
+    if (refusal) {
+      checkOptions(options, durability)
+      throw refusal
+    }
     const words = checkoutWords({
       reserves: terms.reserve === 'checkout',
       ttlMs: terms.checkoutTtlMs,
@@ -126,12 +132,6 @@ export class Sale {
         share: shareOf(quantity, item, bucket, terms.buckets),
       })),
     })
-    const code = keys.code(place, key)
-    const refusal = early?.refusalOf(keys.tenant, this.id, items, code)
-    if (refusal) {
-      checkOptions(options, durability)
-      throw refusal
-    }
     const asking = this.#submit(place, { kind: 'checkout', key: code, also: words }, options)
     const outcome = await asking.catch((error) => this.#refused(error, terms))
     const entry = outcome.entry as MachineEntry
