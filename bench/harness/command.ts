@@ -10,6 +10,7 @@ import { runHttp } from '../http/suite.js'
 import { runImport } from '../import/suite.js'
 import { runPrimitives } from '../primitives/suite.js'
 import { runSales } from '../sales/suite.js'
+import { runSold } from '../sold/suite.js'
 import { runStripe402 } from '../stripe402/suite.js'
 import { runWallets } from '../wallets/suite.js'
 import { BenchError } from './error.js'
@@ -45,6 +46,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   import: runImport,
   primitives: runPrimitives,
   sales: runSales,
+  sold: runSold,
   stripe402: runStripe402,
   wallets: runWallets,
 }

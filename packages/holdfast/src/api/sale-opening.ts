@@ -41,6 +41,7 @@ export class SlotOpener {
   #make: ItemsOf | null = null
   readonly #finishing = new Map<string, Promise<void>>()
   #working: Promise<unknown> = Promise.resolve()
+  #starting = 0
   #cancel: (() => void) | undefined
   #isRunning = false
   #isClosed = false
@@ -51,10 +52,17 @@ export class SlotOpener {
     this.#id = id
   }
 
+  get isAtWork(): boolean {
+    return this.#isRunning || this.#starting > 0
+  }
+
   /** Resolves when what is due is open. From then on it looks by itself. */
   async start(make: ItemsOf | null | undefined, signal: AbortSignal): Promise<void> {
     if (make !== undefined) this.#make = make
-    const waitMs = await this.#inTurn(() => this.#round())
+    this.#starting += 1
+    const waitMs = await this.#inTurn(() => this.#round()).finally(() => {
+      this.#starting -= 1
+    })
     if (signal.aborted) return
     if (this.#isClosed) throw new HoldfastError('unavailable', 'Holdfast is being closed')
     this.#isRunning = true

@@ -41,6 +41,8 @@ export interface SlotsOptions extends WaitOptions {
 
 /** So that the ids of sales, with the time behind it, are no longer than ids may be. */
 const ID_MAX = 230
+/** Schedules that a process remembers, beside those that it opens slots of. */
+const KNOWN_MAX = 1_000
 const PAGE_DEFAULT = 100
 const PAGE_MAX = 1_000
 
@@ -62,6 +64,7 @@ export class Schedules {
     const name = `${tenant.keys.tenant}\0${id}`
     let known = this.#known.get(name)
     if (!known) {
+      if (this.#known.size >= KNOWN_MAX) this.#forget()
       known = {
         opener: new SlotOpener(this.parts, tenant, id),
         current: new CurrentSlot(this.parts.schedules, tenant, id),
@@ -69,6 +72,11 @@ export class Schedules {
       this.#known.set(name, known)
     }
     return known
+  }
+
+  /** What was only asked about can be read again. */
+  #forget(): void {
+    for (const [name, { opener }] of this.#known) if (!opener.isAtWork) this.#known.delete(name)
   }
 
   async close(): Promise<void> {

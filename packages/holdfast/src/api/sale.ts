@@ -141,6 +141,12 @@ export class Sale {
     const { keys, early, durability } = this.#tenant
     const buckets = bucketsOf(keys, this.id, terms, buyer)
     const quantities = lines.map(({ quantity }) => quantity)
+    const code = keys.code(buckets.places[buckets.target] as Place, key)
+    const refusal = early?.refusalOf(keys.tenant, this.id, items, code)
+    if (refusal) {
+      checkOptions(options, durability)
+      throw refusal
+    }
     const words = checkoutWords({
       reserves: terms.reserve === 'checkout',
       ttlMs: terms.checkoutTtlMs,
@@ -154,12 +160,6 @@ export class Sale {
         share: shareOf(quantity, item, buckets.target, terms.buckets),
       })),
     })
-    const code = keys.code(buckets.places[buckets.target] as Place, key)
-    const refusal = early?.refusalOf(keys.tenant, this.id, items, code)
-    if (refusal) {
-      checkOptions(options, durability)
-      throw refusal
-    }
     const wanted = async () => wantedFor(items, quantities, terms.buckets)
     const asking = this.#submit(buckets, { kind: 'checkout', key: code, also: words }, wanted, options)
     const outcome = await asking.catch((error) => this.#refused(error, terms))

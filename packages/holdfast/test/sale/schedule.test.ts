@@ -86,16 +86,18 @@ describe('a schedule', () => {
     const before = await schedule.slots()
     await moveBy(5 * HOUR)
     await schedule.start()
-    const [running, ...rest] = await schedule.slots()
-    // Unless the hour has just passed one was opened before, and one is running now.
-    expect(rest).toEqual(before)
+    const after = await schedule.slots()
     const now = Number((await own.query('SELECT holdfast.clock_ms() AS now')).rows[0].now)
+    const running = after.find(({ startsAt, endsAt }) => startsAt <= now && now < endsAt)
     expect(running).toMatchObject({ startsAt: Math.floor(now / HOUR) * HOUR, ready: true })
-    expect((running?.startsAt as number) - (before[0]?.endsAt as number)).toBeGreaterThanOrEqual(4 * HOUR)
+    // Whoever looks in the last second of an hour has opened the next one too, before and after.
+    expect(after.slice(-before.length)).toEqual(before)
+    expect(after.length - before.length).toBeLessThanOrEqual(2)
+    expect((running?.startsAt as number) - (before[0]?.endsAt as number)).toBeGreaterThanOrEqual(3 * HOUR)
     // A clock that is set back opens nothing twice, and nothing that overlaps.
     await moveBy(0)
     await schedule.start()
-    expect((await schedule.slots()).length).toBe(before.length + 1)
+    expect(await schedule.slots()).toEqual(after)
     await mine.close()
     await own.end()
   })
