@@ -145,7 +145,7 @@ export const PROTOCOL: readonly Mutant[] = [
         replace: "if (attempt.memory) return attempt.accept(entry, true, 'memory')",
       },
     ],
-    within: 500,
+    within: 900,
   },
   {
     rule: 'a "no" is an answer too',
