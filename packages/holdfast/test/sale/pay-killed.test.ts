@@ -66,7 +66,9 @@ class Victim {
 
   start(name: string): Promise<Worker> {
     const postgres = Object.assign(new URL(direct.postgres), { port: String(this.#proxy.port) }).href
-    return workers.start(name, { redis: direct.redis, postgres, engine: SLOW, audit: false })
+    // Five of them start at once, on a machine that may be busy with other things.
+    const postgresOptions = { connectTimeoutMs: 60_000 }
+    return workers.start(name, { redis: direct.redis, postgres, postgresOptions, engine: SLOW, audit: false })
   }
 
   /** Killed when what the words stand in is decided and not in the journal, or when it is there and nobody has heard of it. */
@@ -259,10 +261,10 @@ describe('processes that are killed between money and stock', () => {
     }
     await Promise.all(Array.from({ length: LANES }, (_, from) => lane(from)))
 
-    // One that is settled and whose note another round still saw is dropped, having nothing left to do.
-    const { purchase_dropped: _, ...counts } = await recover()
-    expect(Object.keys(counts).sort()).toEqual(['purchase_released', 'purchase_settled', 'purchase_voided'])
-    expect((counts.purchase_released ?? 0) + (counts.purchase_settled ?? 0)).toBe(all.length)
+    // What was decided and not in the journal may be lost when others load the wallet anew: then there was never a hold.
+    const { purchase_settled: settled = 0, purchase_released: released = 0, ...rest } = await recover()
+    expect(settled + released + (rest.purchase_dropped ?? 0)).toBe(all.length)
+    expect(Math.min(settled, released)).toBeGreaterThan(0)
     const { sold = 0, reserved, stock } = (await sale.status()) ?? {}
     const wallet = hf.wallet('shared')
     expect(await wallet.get()).toMatchObject({ available: (all.length * 2 - (sold - unpaid)) * PRICE, reserved: 0 })
