@@ -40,18 +40,6 @@ export const STOCK: readonly Mutant[] = [
     within: 300,
   },
   {
-    rule: 'a move is dropped only when it can not be given any more',
-    without: 'it is given after that, and nobody takes it',
-    patches: [
-      {
-        file: `${ENGINE}/moves.ts`,
-        find: "await this.#submit(this.#placeOf(intent, 'source'), voidOf(intent), patience)",
-        replace: '',
-      },
-    ],
-    within: 300,
-  },
-  {
     rule: 'what is on its way between buckets is not sold out',
     without: 'somebody is refused while what is wanted is in no bucket for a moment',
     patches: [{ file: `${ENGINE}/moves.ts`, find: 'return !arrived && open.length === 0', replace: 'return true' }],
