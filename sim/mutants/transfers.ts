@@ -8,7 +8,7 @@ export const TRANSFERS: readonly Mutant[] = [
     patches: [
       {
         file: `${ENGINE}/intended.ts`,
-        find: 'const written = await this.#begin(asked, patience)',
+        find: 'const written = await this.begin(asked, patience)',
         replace:
           'const written = { attempt: 1, fresh: true, sourceCurrency: "x", targetCurrency: "x", currency: "x", ...asked } as never as B',
       },
