@@ -212,12 +212,6 @@ export const PROTOCOL: readonly Mutant[] = [
     within: 50,
   },
   {
-    rule: 'the acknowledged seq carries its epoch',
-    without: 'entries of a new life are taken for acknowledged',
-    patches: [{ file: LUA, find: 'if t.epoch == w.epoch then', replace: 'if true then' }],
-    within: 300,
-  },
-  {
     rule: 'time only moves forward',
     without: 'an expired hold comes back to life',
     patches: [
