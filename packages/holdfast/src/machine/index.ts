@@ -22,7 +22,6 @@ export {
   readCheckout,
   readLines,
   readLinesText,
-  readMove,
   readPurchase,
   type Stock,
   type StockEntry,
