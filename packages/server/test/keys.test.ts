@@ -66,7 +66,7 @@ describe('keys', () => {
   it.each([
     [
       ['create', '--scopes', 'read,write'],
-      '--scopes: expected some of read, spend, fund, admin, flags, got "read,write"',
+      '--scopes: expected some of read, spend, fund, admin, flags, sell, buy, got "read,write"',
       2,
     ],
     [['create', '--tenant', 'A b'], '--tenant: expected 1 to 64 of a-z', 2],
