@@ -85,7 +85,7 @@ describe('the command', () => {
   it.each([
     [
       ['sails'],
-      'suite: expected append, audit, fallback, growth, http, import, primitives, stripe402, wallets, got sails',
+      'suite: expected append, audit, fallback, growth, http, import, primitives, sales, sold, stripe402, wallets, got sails',
     ],
     [['--fast'], "Unknown option '--fast'"],
     [['--quick', '--smoke'], 'Expected one of --quick and --smoke, got both'],
