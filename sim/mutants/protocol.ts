@@ -145,7 +145,8 @@ export const PROTOCOL: readonly Mutant[] = [
         replace: "if (attempt.memory) return attempt.accept(entry, true, 'memory')",
       },
     ],
-    within: 900,
+    from: 600,
+    within: 60,
   },
   {
     rule: 'a "no" is an answer too',
@@ -187,7 +188,8 @@ export const PROTOCOL: readonly Mutant[] = [
     rule: 'a "no" waits until no call without an answer can be decided any more',
     without: 'refused, and then a copy of the same call arrives late and is committed',
     patches: [{ file: `${ENGINE}/engine.ts`, find: 'if (askedAt >= attempt.unansweredUntil)', replace: 'if (true)' }],
-    within: 800,
+    from: 400,
+    within: 60,
   },
   {
     rule: 'deadline',
@@ -200,7 +202,8 @@ export const PROTOCOL: readonly Mutant[] = [
     without:
       'a call that was held up is decided by who was promoted, whose clock is behind, after its retry was refused',
     patches: [{ file: LUA, find: 'if told_life ~= life or clock', replace: 'if clock' }],
-    within: 1_500,
+    from: 320,
+    within: 60,
   },
   {
     rule: 'pending entries are never overwritten',

@@ -8,7 +8,8 @@ describe.concurrent('a rule left out is found', () => {
   it.for(MUTANTS)('$rule: $without', { timeout: 600_000 }, async (mutant, { expect }) => {
     const build = await Build.of(mutant)
     try {
-      const { report } = await build.run('--seeds', `${mutant.within}`, '--jobs', '1', '--first-failure')
+      const which = ['--from', `${mutant.from ?? 1}`, '--seeds', `${mutant.within}`]
+      const { report } = await build.run(...which, '--jobs', '1', '--first-failure')
       expect(report.failures.length, `no failure in ${mutant.within} schedules`).toBe(1)
     } finally {
       build.remove()
