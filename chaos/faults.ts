@@ -104,6 +104,10 @@ async function busiest(nodes: readonly RedisNode[]): Promise<RedisNode> {
 export async function failOverToLaggingReplica(trial: Trial): Promise<number> {
   const { place } = trial
   const before = await place.masters()
+  // One that is still on its way back would not be stopped with the others, and would lag behind nothing.
+  await until('every replica follows', async () =>
+    (await Promise.all(place.nodes.filter((node) => !before.includes(node)).map(isLinked))).every(Boolean),
+  )
   const master = await busiest(before)
   const replicas = await replicasOf(trial, master)
   for (const replica of replicas) replica.pause()

@@ -105,6 +105,8 @@ export class Postgres {
     })
     // An idle connection that breaks is no failure of anybody's call; without a listener it would end the process.
     pool.on('error', (error: Error & { code?: string }) => {
+      // While it closes, the server may be faster than our goodbye.
+      if (this.#closing) return
       this.telemetry?.log?.('warn', 'postgres_idle_connection_lost', { address: this.address, reason: error.code })
     })
     return pool
