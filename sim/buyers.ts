@@ -1,4 +1,4 @@
-import { shareOf } from '../packages/holdfast/src/api/sale-terms.js'
+import { shareOf } from '../packages/holdfast/src/api/sale/terms.js'
 import type { Wanted } from '../packages/holdfast/src/engine/index.js'
 import { checkoutWords, command, type Entry, type Line } from '../packages/holdfast/src/machine/index.js'
 import type { Place } from '../packages/holdfast/src/redis/index.js'

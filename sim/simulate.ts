@@ -1,4 +1,4 @@
-import { shareOf } from '../packages/holdfast/src/api/sale-terms.js'
+import { shareOf } from '../packages/holdfast/src/api/sale/terms.js'
 import type { Snapshot } from '../packages/holdfast/src/journal/index.js'
 import { command, decide, genesisHash, MAX_AMOUNT } from '../packages/holdfast/src/machine/index.js'
 import type { Place } from '../packages/holdfast/src/redis/index.js'

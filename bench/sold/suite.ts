@@ -1,7 +1,7 @@
 /** What it costs to refuse checkouts of what is sold: by asking the engine, by an exact bitmap, by a Bloom filter. */
 import { Redis } from 'ioredis'
-import { SharedBloomFilter } from '../../packages/holdfast/src/api/sale-filter.js'
-import { SoldItems } from '../../packages/holdfast/src/api/sale-sold.js'
+import { SharedBloomFilter } from '../../packages/holdfast/src/api/sale/filter.js'
+import { SoldItems } from '../../packages/holdfast/src/api/sale/sold.js'
 import { PostgresJournal, PostgresSales, PostgresSold } from '../../packages/holdfast/src/journal/index.js'
 import { Postgres, readSettings } from '../../packages/holdfast/src/postgres/index.js'
 import { Primitives } from '../../packages/holdfast/src/primitives/index.js'

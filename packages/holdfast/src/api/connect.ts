@@ -1,19 +1,5 @@
-import { randomBytes } from 'node:crypto'
-import { type Durability, Engine, type EngineOptions, systemClock } from '../engine/index.js'
+import type { Durability, EngineOptions } from '../engine/index.js'
 import { HoldfastError } from '../errors/index.js'
-import {
-  JournalReader,
-  PostgresAttempts,
-  PostgresAudits,
-  PostgresIntents,
-  PostgresJournal,
-  PostgresPayments,
-  PostgresSchedules,
-  PostgresSold,
-  prove,
-  stop,
-} from '../journal/index.js'
-import { Locks } from '../lock/index.js'
 import {
   checkMigrated,
   checkServer,
@@ -23,37 +9,15 @@ import {
   type PostgresSource,
   readSettings,
 } from '../postgres/index.js'
-import { Primitives } from '../primitives/index.js'
-import { type ReconcileOptions, type ReconcileReport, reconcile } from '../reconcile/index.js'
-import {
-  type ConnectionOptions,
-  inspectRedis,
-  Keys,
-  type Place,
-  RedisConnection,
-  RedisScriptRunner,
-  type RedisTarget,
-  readWalletKey,
-  WALLET_KEYS,
-} from '../redis/index.js'
-import { Sequencer } from '../sequencer/index.js'
+import { type ConnectionOptions, inspectRedis, RedisConnection, type RedisTarget } from '../redis/index.js'
 import type { Telemetry } from '../telemetry/index.js'
-import { Auditing, type BackgroundAudit, checkBackground } from './audit.js'
-import { checkAttempts, SaleAttempts, type SaleAttemptsOptions } from './sale-attempts.js'
-import { SaleFinder } from './sale-checkout.js'
-import { type CheckedEarlyReject, checkEarlyReject, type EarlyRejectOptions, EarlyRejects } from './sale-early.js'
-import { SaleMemory } from './sale-items.js'
-import { PatientSales } from './sale-reads.js'
-import { Schedules } from './sale-schedule.js'
-import { SoldOutWatch } from './sale-sold-out.js'
-import type { SaleTenant } from './tenant.js'
+import { type BackgroundAudit, checkBackground } from './audit.js'
+import { checkAttempts, type SaleAttemptsOptions } from './sale/attempts.js'
+import { checkEarlyReject, type EarlyRejectOptions } from './sale/early.js'
+import { type Shared, share } from './share.js'
 import * as check from './validate.js'
 
 const DEFAULT_SHARDS = 64
-const DEFAULT_TIMEOUT_MS = 10_000
-const SCAN_PORTION = 500
-/** Sales that a process remembers; then it begins anew. */
-const SALES_MAX = 1_000
 const REDIS_PATIENCE_MAX_MS = 600_000
 
 export interface Limits {
@@ -107,17 +71,6 @@ export interface ConnectOptions {
   readonly engine?: Partial<EngineOptions>
 }
 
-/** What the instances of all tenants share. */
-export interface Shared extends Omit<SaleTenant, 'keys' | 'saleMemory'> {
-  readonly auditing: Auditing
-  memoryOf(tenant: string, saleId: string): SaleMemory
-  readonly saleFinder: SaleFinder
-  readonly telemetry: Telemetry
-  readonly close: () => Promise<void>
-  readonly reconcile: (options: ReconcileOptions) => Promise<ReconcileReport>
-  keysOf(tenant: string): Keys
-}
-
 /** Both servers there and fit for use, and the engine at work on them; or nothing is left behind. */
 export async function open(options: ConnectOptions): Promise<{ tenant: string; shared: Shared }> {
   const given = check.options('options', options)
@@ -148,12 +101,12 @@ export async function open(options: ConnectOptions): Promise<{ tenant: string; s
     // Connects while the database is being prepared.
     redis = redisOf(options, telemetry)
     const settings = await prepare(postgres, options, { shards, strict }, telemetry)
-    shared = share(redis, postgres, settings, {
+    shared = share(redis, postgres, {
+      settings,
       durability,
       telemetry,
       audit,
-      saleAttempts,
-      earlyReject,
+      sales: { attempts: saleAttempts, early: earlyReject },
       disconnect,
       pendingMax: limits.backlogPerWallet,
       engine: {
@@ -213,17 +166,12 @@ function checkLimits(given: unknown): Required<Limits> {
   }
 }
 
-interface Settings {
-  readonly secret: Buffer
-  readonly shards: number
-}
-
 async function prepare(
   postgres: Postgres,
   options: ConnectOptions,
   { shards, strict }: { shards: number | null; strict: boolean },
   telemetry: Telemetry,
-): Promise<Settings> {
+): Promise<{ secret: Buffer; shards: number }> {
   if (options.migrate === false) await checkMigrated(postgres)
   else await migrate(postgres)
   for (const finding of await checkServer(postgres)) {
@@ -243,173 +191,4 @@ async function prepare(
     )
   }
   return { secret, shards: row.shards }
-}
-
-function share(
-  redis: RedisConnection,
-  postgres: Postgres,
-  { secret, shards }: Settings,
-  given: {
-    durability: Durability
-    telemetry: Telemetry
-    pendingMax: number
-    engine: Partial<EngineOptions>
-    audit: BackgroundAudit | false
-    saleAttempts: { retentionMs: number } | null
-    earlyReject: CheckedEarlyReject | null
-    disconnect: () => Promise<void>
-  },
-): Shared {
-  const tenants = new Map<string, Keys>()
-  const keysOf = (tenant: string): Keys => {
-    let keys = tenants.get(tenant)
-    if (!keys) {
-      keys = new Keys({ tenant, secret, shards })
-      tenants.set(tenant, keys)
-    }
-    return keys
-  }
-  const anyTenant = new Keys({ tenant: 'any', secret, shards })
-  const runner = new RedisScriptRunner(redis)
-  const sequencer = new Sequencer(runner, {
-    aheadMaxMs: 60_000,
-    helpAfterMs: 10_000,
-    idleAfterMs: 600_000,
-    pendingMax: given.pendingMax,
-    now: () => Math.floor(systemClock.now()),
-  })
-  const journal = new PostgresJournal(postgres)
-  const reader = new JournalReader(postgres)
-  const sales = new PatientSales(postgres)
-  const soldOut = new SoldOutWatch(sales)
-  const schedules = new Schedules({
-    schedules: new PostgresSchedules(postgres),
-    clock: systemClock,
-    telemetry: given.telemetry,
-  })
-  const attempts = new SaleAttempts(new PostgresAttempts(postgres), given.saleAttempts, given.telemetry)
-  const sold = new PostgresSold(postgres)
-  let primitives: Promise<Primitives> | undefined
-  const primitivesOf = async (tenant: string): Promise<Primitives> => {
-    primitives ??= Primitives.connect({ redis, secret, owner: 'sales', telemetry: given.telemetry })
-    return (await primitives).forTenant(tenant)
-  }
-  const isStopped = (): boolean => engine.health.stopped !== null
-  const early =
-    given.earlyReject &&
-    new EarlyRejects(
-      { journal, sold, clock: systemClock, telemetry: given.telemetry, isStopped, primitivesOf },
-      given.earlyReject,
-    )
-  const memories = new Map<string, SaleMemory>()
-  const locks = new Locks(runner, () => reader.nextLockToken(), given.telemetry)
-  const asker = randomBytes(12).toString('hex')
-  const agendaOf = (shard: number): string => anyTenant.agenda(shard)
-  const placeOf = (tenant: string, ref: string): Place => keysOf(tenant).place(ref)
-  const engine = new Engine({
-    sequencer,
-    journal,
-    intents: new PostgresIntents(postgres),
-    payments: new PostgresPayments(postgres),
-    clock: systemClock,
-    telemetry: given.telemetry,
-    asker,
-    shards,
-    agendaOf,
-    placeOf,
-    witnessesKey: anyTenant.witnesses,
-    cluster: redis.isCluster,
-    options: given.engine,
-  })
-  const takeBack = measure(engine, given.telemetry)
-  const auditing = new Auditing(
-    {
-      audits: new PostgresAudits(postgres),
-      journal,
-      sequencer,
-      engine,
-      clock: systemClock,
-      telemetry: given.telemetry,
-      holder: asker,
-      shards,
-      agendaOf,
-      placeOf,
-    },
-    given.audit,
-  )
-  // A server that was started, promoted or restored since: is all there? If not it is stopped, and refuses by itself whatever decides.
-  const unguard = postgres.guardWith((ask) =>
-    engine.prove({ prove: (known) => prove(ask, known), stop: (...given) => stop(ask, ...given) }).catch((error) => {
-      if (!HoldfastError.is(error, 'reconcile_required')) throw error
-    }),
-  )
-  const timeoutMs = given.engine.timeoutMs ?? DEFAULT_TIMEOUT_MS
-  const close = async (): Promise<void> => {
-    for (const gauge of takeBack) gauge()
-    locks.close()
-    soldOut.close()
-    // At once, both: nothing new is taken on from here.
-    await Promise.all([engine.close(), auditing.close(), schedules.close(), early?.close()])
-    await attempts.close(timeoutMs)
-    await primitives?.then((made) => made.close())
-    unguard()
-    runner.close()
-    await given.disconnect()
-  }
-  const reconciling = async (options: ReconcileOptions): Promise<ReconcileReport> => {
-    const parts = { journal, sequencer, witnessesKey: anyTenant.witnesses, places: () => placesIn(redis, keysOf) }
-    const report = await reconcile(parts, options)
-    // Others find out within a second.
-    if (report.done) await engine.prove()
-    return report
-  }
-  const memoryOf = (tenant: string, saleId: string): SaleMemory => {
-    const name = `${tenant}\0${saleId}`
-    const memory = memories.get(name) ?? new SaleMemory(sales, tenant, saleId)
-    if (memories.size >= SALES_MAX) memories.clear()
-    memories.set(name, memory)
-    return memory
-  }
-  const { durability } = given
-  return {
-    engine,
-    journal,
-    reader,
-    sequencer,
-    locks,
-    sales,
-    soldOut,
-    schedules,
-    attempts,
-    early,
-    memoryOf,
-    saleFinder: new SaleFinder(),
-    telemetry: given.telemetry,
-    auditing,
-    durability,
-    timeoutMs,
-    close,
-    reconcile: reconciling,
-    keysOf,
-  }
-}
-
-/** Every wallet that Redis has something of. */
-async function* placesIn(redis: RedisConnection, keysOf: (tenant: string) => Keys): AsyncGenerator<Place[]> {
-  for await (const found of redis.scan(WALLET_KEYS, SCAN_PORTION)) {
-    const places = found.map(readWalletKey).filter((one) => one !== null)
-    yield places.map(({ tenant, ref }) => keysOf(tenant).place(ref))
-  }
-}
-
-function measure(engine: Engine, telemetry: Telemetry): (() => void)[] {
-  const gauges = [
-    telemetry.gauge?.('holdfast_circuit_open', () => engine.health.redisGroupsAway, { dependency: 'redis' }),
-    telemetry.gauge?.('holdfast_circuit_open', () => (engine.health.postgres ? 0 : 1), { dependency: 'postgres' }),
-    telemetry.gauge?.('holdfast_stopped', () => (engine.health.stopped === null ? 0 : 1)),
-    telemetry.gauge?.('holdfast_backlog_entries', () => engine.load.backlog),
-    telemetry.gauge?.('holdfast_operations_under_way', () => engine.load.attempts, { which: 'all' }),
-    telemetry.gauge?.('holdfast_operations_under_way', () => engine.load.postgresPath, { which: 'waiting' }),
-  ]
-  return gauges.filter((gauge) => gauge !== undefined)
 }

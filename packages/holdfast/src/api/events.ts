@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { FeedItem, FeedRow, FeedSale } from '../journal/index.js'
 import { isShort, type Entry as MachineEntry, readMeter, usedBy } from '../machine/index.js'
 import { entryOf } from './receipt.js'
-import { SALE_EVENT_NAMES, saleFacts, saleNotice } from './sale-events.js'
+import { SALE_EVENT_NAMES, saleFacts, saleNotice } from './sale/events.js'
 
 /** What can be told of wallets. Each follows from the journal alone, or is noted beside it: so every process tells the same. */
 export const WALLET_EVENT_NAMES = [

@@ -1,13 +1,14 @@
 import type { AuditReport, RebuildReport } from '../audit/index.js'
 import type { ReconcileOptions, ReconcileReport } from '../reconcile/index.js'
 import type { AuditOptions, FindingsOptions, KeptFinding, RebuildOptions } from './audit.js'
-import { type ConnectOptions, open, type Shared } from './connect.js'
-import type { Sale } from './sale.js'
-import { CheckoutRef } from './sale-checkout.js'
-import { saleOf } from './sale-measured.js'
-import { readSales, type SaleState, type SalesOptions } from './sale-reading.js'
-import { SaleSchedule } from './sale-schedule.js'
-import type { SaleTenant } from './tenant.js'
+import { type ConnectOptions, open } from './connect.js'
+import { CheckoutRef } from './sale/checkout.js'
+import { saleOf } from './sale/measured.js'
+import { readSales, type SaleState, type SalesOptions } from './sale/reading.js'
+import type { Sale } from './sale/sale.js'
+import { SaleSchedule } from './sale/schedule.js'
+import type { SaleTenant } from './sale/tenant.js'
+import type { Shared } from './share.js'
 import { type Transfer, type TransferOptions, transfer } from './transfer.js'
 import * as check from './validate.js'
 import { readWallets, Wallet, type WalletState, type WalletsOptions } from './wallet.js'
@@ -33,10 +34,12 @@ export interface Health {
 export class Holdfast {
   readonly tenant: string
   readonly #shared: Shared
+  readonly #tenant: SaleTenant
 
   private constructor(tenant: string, shared: Shared) {
     this.tenant = tenant
     this.#shared = shared
+    this.#tenant = shared.tenantOf(tenant)
   }
 
   static async connect(options: ConnectOptions): Promise<Holdfast> {
@@ -51,32 +54,32 @@ export class Holdfast {
 
   /** A wallet by its id, without I/O. */
   wallet(id: string): Wallet {
-    return new Wallet(this.#tenant(), id)
+    return new Wallet(this.#tenant, id)
   }
 
   /** A sale by its id, without I/O. */
   sale(id: string): Sale {
-    return saleOf(this.#tenant(), id, this.#shared.telemetry)
+    return saleOf(this.#tenant, id, this.#shared.telemetry)
   }
 
   /** The sales of this tenant, in the order of their ids, a page at a time. */
   async sales(options: SalesOptions = {}): Promise<SaleState[]> {
-    return readSales(this.#tenant(), options)
+    return readSales(this.#tenant, options)
   }
 
   /** A checkout by its code, of whichever sale, without I/O. */
   checkoutRef(code: string): CheckoutRef {
-    return new CheckoutRef(this.#tenant(), this.#shared.saleFinder, (id) => this.sale(id), code)
+    return new CheckoutRef(this.#tenant, (id) => this.sale(id), code)
   }
 
   /** Sales that come again and again, by the id of their schedule, without I/O. */
   saleSchedule(id: string): SaleSchedule {
-    return new SaleSchedule(this.#tenant(), id)
+    return new SaleSchedule(this.#tenant, id)
   }
 
   /** The wallets of this tenant, in the order of their ids, a page at a time. */
   async wallets(options: WalletsOptions = {}): Promise<WalletState[]> {
-    return readWallets(this.#tenant(), options)
+    return readWallets(this.#tenant, options)
   }
 
   /**
@@ -84,7 +87,7 @@ export class Holdfast {
    * between. Wallets by their ids, of this tenant and in one currency.
    */
   async transfer(from: string, to: string, amount: number, options: TransferOptions): Promise<Transfer> {
-    return transfer(this.#tenant(), from, to, amount, options)
+    return transfer(this.#tenant, from, to, amount, options)
   }
 
   /** What its operations have found of Redis and Postgres. Asks nobody. */
@@ -114,7 +117,7 @@ export class Holdfast {
 
   /** What audits have found of this tenant's wallets, in the order in which it was first found, a page at a time. */
   async findings(options: FindingsOptions = {}): Promise<KeptFinding[]> {
-    return this.#shared.auditing.findings(this.#tenant(), options)
+    return this.#shared.auditing.findings(this.#tenant, options)
   }
 
   /** Fills Redis from Postgres, beside live traffic; of all tenants. Nothing has to: wallets are loaded as they are needed. */
@@ -128,30 +131,6 @@ export class Holdfast {
    */
   async reconcile(options: ReconcileOptions = {}): Promise<ReconcileReport> {
     return this.#shared.reconcile(options)
-  }
-
-  #tenant(): SaleTenant {
-    const { engine, journal, reader, sequencer, locks, sales, soldOut, attempts, schedules, early, memoryOf } =
-      this.#shared
-    const { durability, timeoutMs } = this.#shared
-    const keys = this.#shared.keysOf(this.tenant)
-    const saleMemory = (id: string) => memoryOf(this.tenant, id)
-    return {
-      keys,
-      engine,
-      journal,
-      reader,
-      sequencer,
-      locks,
-      sales,
-      soldOut,
-      attempts,
-      saleMemory,
-      schedules,
-      early,
-      durability,
-      timeoutMs,
-    }
   }
 
   /** Answers what is under way, then ends connections of its own. Wallets of all tenants are closed with it. */

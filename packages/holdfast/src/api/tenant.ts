@@ -1,14 +1,9 @@
 import type { Durability, Engine, Outcome } from '../engine/index.js'
-import type { Journal, JournalReader, PostgresSales } from '../journal/index.js'
+import type { Journal, JournalReader } from '../journal/index.js'
 import type { Locks } from '../lock/index.js'
 import { type Command, command } from '../machine/index.js'
 import type { Keys } from '../redis/index.js'
 import type { Sequencer } from '../sequencer/index.js'
-import type { SaleAttempts } from './sale-attempts.js'
-import type { EarlyRejects } from './sale-early.js'
-import type { SaleMemory } from './sale-items.js'
-import type { Schedules } from './sale-schedule.js'
-import type { SoldOutWatch } from './sale-sold-out.js'
 import * as check from './validate.js'
 
 /** What every operation takes beside what it is about. */
@@ -38,18 +33,6 @@ export interface Tenant {
   readonly durability: Durability
   /** How long reading and locking wait, unless the caller says otherwise. */
   readonly timeoutMs: number
-}
-
-/** What sales need beyond that. */
-export interface SaleTenant extends Tenant {
-  readonly sales: PostgresSales
-  readonly soldOut: SoldOutWatch
-  readonly attempts: SaleAttempts
-  /** What this process remembers of a sale. */
-  saleMemory(id: string): SaleMemory
-  readonly schedules: Schedules
-  /** Null: the engine is always asked. */
-  readonly early: EarlyRejects | null
 }
 
 /** `key`: one of the engine's own, where the caller gives none. */

@@ -3,7 +3,7 @@ import { Holdfast, type SaleAttempt, type Telemetry } from 'holdfast'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { freshDatabase, freshRedis } from '../../../../test/servers.js'
-import { SaleAttempts } from '../../src/api/sale-attempts.js'
+import { SaleAttempts } from '../../src/api/sale/attempts.js'
 import { PostgresAttempts } from '../../src/journal/index.js'
 import { Postgres } from '../../src/postgres/index.js'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { nextSlot } from '../../src/api/sale-slots.js'
+import { nextSlot } from '../../src/api/sale/slots.js'
 
 const HOUR = 3_600_000
 const at = (text: string) => Date.parse(`2026-11-16T${text}Z`)

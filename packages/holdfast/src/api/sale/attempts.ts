@@ -1,10 +1,10 @@
 import { randomInt } from 'node:crypto'
-import { HoldfastError } from '../errors/index.js'
-import type { AttemptKind, AttemptOutcome, AttemptPlace, AttemptRow, PostgresAttempts } from '../journal/index.js'
-import { readCode } from '../redis/index.js'
-import type { Telemetry } from '../telemetry/index.js'
+import { HoldfastError } from '../../errors/index.js'
+import type { AttemptKind, AttemptOutcome, AttemptPlace, AttemptRow, PostgresAttempts } from '../../journal/index.js'
+import { readCode } from '../../redis/index.js'
+import type { Telemetry } from '../../telemetry/index.js'
+import * as check from '../validate.js'
 import type { SaleTenant } from './tenant.js'
-import * as check from './validate.js'
 
 const DAY_MS = 24 * 60 * 60 * 1_000
 const RETENTION_MS = 30 * DAY_MS

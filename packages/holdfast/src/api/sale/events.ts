@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import type { FeedItem, FeedSale } from '../journal/index.js'
-import { type Entry as MachineEntry, readCheckout, readLinesText } from '../machine/index.js'
+import type { FeedItem, FeedSale } from '../../journal/index.js'
+import { type Entry as MachineEntry, readCheckout, readLinesText } from '../../machine/index.js'
 
 /** What can be told of sales. Not told to who did not ask for them by name. */
 export const SALE_EVENT_NAMES = [

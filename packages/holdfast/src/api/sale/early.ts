@@ -1,11 +1,11 @@
-import type { Clock } from '../engine/index.js'
-import { HoldfastError } from '../errors/index.js'
-import type { SaleTerms } from '../journal/index.js'
-import type { Primitives } from '../primitives/index.js'
-import type { Telemetry } from '../telemetry/index.js'
-import { ExactFilter, SharedBloomFilter, type SoldFilter } from './sale-filter.js'
-import { type SaleName, SoldItems, type SoldParts } from './sale-sold.js'
-import * as check from './validate.js'
+import type { Clock } from '../../engine/index.js'
+import { HoldfastError } from '../../errors/index.js'
+import type { SaleTerms } from '../../journal/index.js'
+import type { Primitives } from '../../primitives/index.js'
+import type { Telemetry } from '../../telemetry/index.js'
+import * as check from '../validate.js'
+import { ExactFilter, SharedBloomFilter, type SoldFilter } from './filter.js'
+import { type SaleName, SoldItems, type SoldParts } from './sold.js'
 
 /** How checkouts of items that are sold are refused without asking Redis or Postgres. */
 export interface EarlyRejectOptions {

@@ -1,12 +1,12 @@
-import type { SaleItem, SaleTerms, WalletRow } from '../journal/index.js'
-import type { Place } from '../redis/index.js'
-import type { Running } from '../sequencer/index.js'
-import { PAGE_DEFAULT, PAGE_MAX } from './reading.js'
-import type { SaleMemory } from './sale-items.js'
-import { isSoldOut } from './sale-sold-out.js'
+import type { SaleItem, SaleTerms, WalletRow } from '../../journal/index.js'
+import type { Place } from '../../redis/index.js'
+import type { Running } from '../../sequencer/index.js'
+import { PAGE_DEFAULT, PAGE_MAX } from '../reading.js'
+import * as check from '../validate.js'
+import { type WaitOptions, within } from '../waiting.js'
+import type { SaleMemory } from './memory.js'
+import { isSoldOut } from './sold-out.js'
 import type { SaleTenant } from './tenant.js'
-import * as check from './validate.js'
-import { type WaitOptions, within } from './waiting.js'
 
 export interface SaleState extends Omit<SaleTerms, 'itemsHash'> {
   readonly id: string
@@ -91,7 +91,7 @@ export async function readItems(tenant: SaleTenant, id: string, given: unknown):
   const limit = check.integer('limit', options.limit ?? PAGE_DEFAULT, 1, PAGE_MAX)
   const { keys, sales, timeoutMs } = tenant
   return within(timeoutMs, options, async () => {
-    const memory = tenant.saleMemory(id)
+    const memory = tenant.memoryOf(tenant.keys.tenant, id)
     const terms = await memory.terms()
     if (!terms) return null
     // A number of Postgres's is smaller, and no sale has so many.

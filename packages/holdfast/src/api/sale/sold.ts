@@ -1,6 +1,6 @@
-import type { Journal, PostgresSold, SaleTerms } from '../journal/index.js'
-import { readLinesText } from '../machine/index.js'
-import { CodeSet } from './sale-codes.js'
+import type { Journal, PostgresSold, SaleTerms } from '../../journal/index.js'
+import { readLinesText } from '../../machine/index.js'
+import { CodeSet } from './codes.js'
 
 export interface SoldParts {
   readonly journal: Pick<Journal, 'read'>

@@ -1,13 +1,13 @@
-import type { Clock } from '../engine/index.js'
-import { HoldfastError } from '../errors/index.js'
-import type { OpenSlot, PostgresSchedules, ScheduleRow } from '../journal/index.js'
-import type { Telemetry } from '../telemetry/index.js'
+import type { Clock } from '../../engine/index.js'
+import { HoldfastError } from '../../errors/index.js'
+import type { OpenSlot, PostgresSchedules, ScheduleRow } from '../../journal/index.js'
+import type { Telemetry } from '../../telemetry/index.js'
+import { within } from '../waiting.js'
 import { Sale } from './sale.js'
-import type { ItemsOf } from './sale-schedule-terms.js'
-import { nextSlot, type Slot } from './sale-slots.js'
-import { checkTerms, type ItemOptions } from './sale-terms.js'
+import type { ItemsOf } from './schedule-terms.js'
+import { nextSlot, type Slot } from './slots.js'
 import type { SaleTenant } from './tenant.js'
-import { within } from './waiting.js'
+import { checkTerms, type ItemOptions } from './terms.js'
 
 export interface OpeningParts {
   readonly schedules: PostgresSchedules

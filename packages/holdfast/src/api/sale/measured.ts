@@ -1,17 +1,11 @@
-import { HoldfastError } from '../errors/index.js'
-import type { Telemetry } from '../telemetry/index.js'
-import {
-  type Checkout,
-  type CheckoutOptions,
-  type Purchase,
-  type PurchaseOptions,
-  Sale,
-  type SoldItem,
-} from './sale.js'
-import type { SaleState } from './sale-reading.js'
-import type { SaleOptions } from './sale-terms.js'
+import { HoldfastError } from '../../errors/index.js'
+import type { Telemetry } from '../../telemetry/index.js'
+import type { WaitOptions } from '../waiting.js'
+import type { SoldItem } from './lines.js'
+import type { SaleState } from './reading.js'
+import { type Checkout, type CheckoutOptions, type Purchase, type PurchaseOptions, Sale } from './sale.js'
 import type { SaleTenant } from './tenant.js'
-import type { WaitOptions } from './waiting.js'
+import type { SaleOptions } from './terms.js'
 
 type Operation = 'open' | 'checkout' | 'purchase' | 'cancel' | 'close'
 

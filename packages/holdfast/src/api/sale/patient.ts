@@ -1,5 +1,5 @@
-import { HoldfastError } from '../errors/index.js'
-import { PostgresSales, type SaleItem, type SaleRow } from '../journal/index.js'
+import { HoldfastError } from '../../errors/index.js'
+import { PostgresSales, type SaleItem, type SaleRow } from '../../journal/index.js'
 
 const RETRIES = 3
 const FIRST_PAUSE_MS = 50

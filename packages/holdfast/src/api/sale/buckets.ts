@@ -1,7 +1,7 @@
-import type { Buckets, Wanted } from '../engine/index.js'
-import type { SaleItem, SaleTerms } from '../journal/index.js'
-import { type Keys, readCode } from '../redis/index.js'
-import { shareOf } from './sale-terms.js'
+import type { Buckets, Wanted } from '../../engine/index.js'
+import type { SaleItem, SaleTerms } from '../../journal/index.js'
+import { type Keys, readCode } from '../../redis/index.js'
+import { shareOf } from './terms.js'
 
 /** The buckets of a sale, and which of them a buyer is in. Always the same one: that is what keeps the limit exact. */
 export function bucketsOf(keys: Keys, saleId: string, { buckets }: SaleTerms, buyer: string): Buckets {

@@ -1,7 +1,7 @@
-import type { ListedItem, ScheduleTemplate } from '../journal/index.js'
-import type { Slot } from './sale-slots.js'
-import { checkTerms, type ItemOptions, type SaleOptions } from './sale-terms.js'
-import * as check from './validate.js'
+import type { ListedItem, ScheduleTemplate } from '../../journal/index.js'
+import * as check from '../validate.js'
+import type { Slot } from './slots.js'
+import { checkTerms, type ItemOptions, type SaleOptions } from './terms.js'
 
 /** The same items for the same slot, whichever process asks. Should they differ, those of the first are on record, and stay. */
 export type ItemsOf = (slot: Slot) => readonly ItemOptions[] | Promise<readonly ItemOptions[]>

@@ -1,4 +1,4 @@
-import type { ScheduleRow, ScheduleTemplate } from '../journal/index.js'
+import type { ScheduleRow, ScheduleTemplate } from '../../journal/index.js'
 
 /** A stretch of time with a sale of its own. */
 export interface Slot {

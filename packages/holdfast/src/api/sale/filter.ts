@@ -1,5 +1,5 @@
-import { BloomFilter, type BloomMirror, type Primitives } from '../primitives/index.js'
-import type { SaleName, SoldItems } from './sale-sold.js'
+import { BloomFilter, type BloomMirror, type Primitives } from '../../primitives/index.js'
+import type { SaleName, SoldItems } from './sold.js'
 
 /** What is asked first whether an item may be sold. What it says is verified before anybody is told. */
 export interface SoldFilter {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { types } from 'node:util'
-import { given, integer, invalid, oneOf, options as optionsOf, show, text } from '../input/index.js'
-import type { SaleTerms } from '../journal/index.js'
+import { given, integer, invalid, oneOf, options as optionsOf, show, text } from '../../input/index.js'
+import type { SaleTerms } from '../../journal/index.js'
 
 export interface ItemOptions {
   readonly id: string

@@ -1,11 +1,12 @@
-import { HoldfastError } from '../errors/index.js'
-import { type Entry as MachineEntry, readCheckout, readLinesText } from '../machine/index.js'
-import { readCode } from '../redis/index.js'
-import type { Purchase, PurchaseOptions, Sale, SoldItem } from './sale.js'
-import { readRunning } from './sale-reading.js'
+import { HoldfastError } from '../../errors/index.js'
+import { type Entry as MachineEntry, readCheckout, readLinesText } from '../../machine/index.js'
+import { readCode } from '../../redis/index.js'
+import * as check from '../validate.js'
+import { type WaitOptions, within } from '../waiting.js'
+import type { SoldItem } from './lines.js'
+import { readRunning } from './reading.js'
+import type { Purchase, PurchaseOptions, Sale } from './sale.js'
 import type { SaleTenant } from './tenant.js'
-import * as check from './validate.js'
-import { type WaitOptions, within } from './waiting.js'
 
 export interface CheckoutState {
   readonly code: string
@@ -38,7 +39,7 @@ export class SaleFinder {
       this.#ids.set(ref, id)
     }
     // A ref follows from the tenant: where it is another's, none of our buckets has it.
-    const terms = await tenant.saleMemory(id).terms()
+    const terms = await tenant.memoryOf(tenant.keys.tenant, id).terms()
     for (let bucket = 0; terms && bucket < terms.buckets; bucket += 1) {
       if (tenant.keys.ofSale(id, bucket).ref === ref) return id
     }
@@ -50,12 +51,10 @@ export class SaleFinder {
 export class CheckoutRef {
   readonly code: string
   readonly #tenant: SaleTenant
-  readonly #finder: SaleFinder
   readonly #saleOf: (id: string) => Sale
 
-  constructor(tenant: SaleTenant, finder: SaleFinder, saleOf: (id: string) => Sale, code: string) {
+  constructor(tenant: SaleTenant, saleOf: (id: string) => Sale, code: string) {
     this.#tenant = tenant
-    this.#finder = finder
     this.#saleOf = saleOf
     this.code = check.text('code', code)
   }
@@ -64,7 +63,7 @@ export class CheckoutRef {
   async get(options: WaitOptions = {}): Promise<CheckoutState> {
     const { timeoutMs } = this.#tenant
     return within(timeoutMs, check.options('options', options), async () => {
-      const sale = await this.#finder.find(this.#tenant, this.code)
+      const sale = await this.#tenant.finder.find(this.#tenant, this.code)
       return readState(this.#tenant, sale, this.code)
     })
   }
@@ -80,7 +79,7 @@ export class CheckoutRef {
   }
 
   async #sale(): Promise<Sale> {
-    return this.#saleOf(await this.#finder.find(this.#tenant, this.code))
+    return this.#saleOf(await this.#tenant.finder.find(this.#tenant, this.code))
   }
 }
 
@@ -98,7 +97,7 @@ async function readState(tenant: SaleTenant, sale: string, code: string): Promis
   // A later call that went into a running checkout has a code as its key as well, and nobody was ever told that.
   if (made?.kind !== 'hold') throw new HoldfastError('checkout_not_found')
   const named = async (lines: readonly { item: number; quantity: number }[]): Promise<SoldItem[]> => {
-    const items = await tenant.saleMemory(sale).byNumber(lines.map(({ item }) => item))
+    const items = await tenant.memoryOf(tenant.keys.tenant, sale).byNumber(lines.map(({ item }) => item))
     return lines.map(({ quantity }, at) => ({ id: items[at]?.id ?? '', quantity }))
   }
   for (const [at, [status]] of ENDS.entries()) {

@@ -1,13 +1,13 @@
-import { HoldfastError } from '../errors/index.js'
-import type { OpenSlot } from '../journal/index.js'
+import { HoldfastError } from '../../errors/index.js'
+import type { OpenSlot } from '../../journal/index.js'
+import * as check from '../validate.js'
+import { type WaitOptions, within } from '../waiting.js'
+import { CurrentSlot } from './current.js'
+import { type OpeningParts, SlotOpener } from './opening.js'
 import { Sale } from './sale.js'
-import { CurrentSlot } from './sale-current.js'
-import { type OpeningParts, SlotOpener } from './sale-opening.js'
-import { checkSchedule, type ScheduleOptions } from './sale-schedule-terms.js'
-import type { Slot } from './sale-slots.js'
+import { checkSchedule, type ScheduleOptions } from './schedule-terms.js'
+import type { Slot } from './slots.js'
 import type { SaleTenant } from './tenant.js'
-import * as check from './validate.js'
-import { type WaitOptions, within } from './waiting.js'
 
 export interface ScheduleState {
   readonly id: string

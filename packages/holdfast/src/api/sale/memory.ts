@@ -1,6 +1,6 @@
-import { Gathering } from '../engine/index.js'
-import { HoldfastError } from '../errors/index.js'
-import type { PostgresSales, SaleItem, SaleTerms } from '../journal/index.js'
+import { Gathering } from '../../engine/index.js'
+import { HoldfastError } from '../../errors/index.js'
+import type { PostgresSales, SaleItem, SaleTerms } from '../../journal/index.js'
 
 /** Items remembered of a sale, about 200 bytes each. */
 const ITEMS_MAX = 100_000

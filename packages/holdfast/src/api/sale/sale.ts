@@ -1,12 +1,16 @@
-import type { Buckets, Outcome, Wanted } from '../engine/index.js'
-import { type Facts, HoldfastError } from '../errors/index.js'
-import type { SaleTerms } from '../journal/index.js'
-import { checkoutWords, command, genesisHash, type Entry as MachineEntry, readLinesText } from '../machine/index.js'
-import type { Place } from '../redis/index.js'
-import { readAttempts, recorded, type SaleAttempt, type SaleAttemptsPage } from './sale-attempts.js'
-import { bucketsOf, bucketsOfCode, wantedFor } from './sale-buckets.js'
-import type { SaleMemory } from './sale-items.js'
-import { type Basket, buyWith, type CheckedPay, checkPay, type Paid, type PayOptions, paidFor } from './sale-pay.js'
+import type { Buckets, Outcome, Wanted } from '../../engine/index.js'
+import { HoldfastError } from '../../errors/index.js'
+import type { SaleTerms } from '../../journal/index.js'
+import { checkoutWords, command, genesisHash, type Entry as MachineEntry, readLinesText } from '../../machine/index.js'
+import type { Place } from '../../redis/index.js'
+import { checkOptions, type OperationOptions } from '../tenant.js'
+import * as check from '../validate.js'
+import { type WaitOptions, within } from '../waiting.js'
+import { readAttempts, recorded, type SaleAttempt, type SaleAttemptsPage } from './attempts.js'
+import { bucketsOf, bucketsOfCode, wantedFor } from './buckets.js'
+import { checkLines, named, refuseTwice, type SoldItem } from './lines.js'
+import type { SaleMemory } from './memory.js'
+import { type Basket, buyWith, type CheckedPay, checkPay, type Paid, type PayOptions, paidFor } from './pay.js'
 import {
   readItems,
   readRunning,
@@ -14,11 +18,10 @@ import {
   type SaleItemState,
   type SaleItemsOptions,
   type SaleState,
-} from './sale-reading.js'
-import { checkItem, checkTerms, type ItemOptions, limitOf, type SaleOptions, shareOf } from './sale-terms.js'
-import { checkOptions, type OperationOptions, type SaleTenant } from './tenant.js'
-import * as check from './validate.js'
-import { type WaitOptions, within } from './waiting.js'
+} from './reading.js'
+import type { SaleTenant } from './tenant.js'
+import { checkTerms, type ItemOptions, limitOf, type SaleOptions, shareOf } from './terms.js'
+import { told } from './told.js'
 
 export interface CheckoutOptions extends Omit<OperationOptions, 'metadata' | 'counter'> {
   readonly user: string
@@ -32,11 +35,6 @@ export interface PurchaseOptions extends Omit<OperationOptions, 'key' | 'metadat
   readonly take?: 'all' | 'left'
   /** Out of a wallet: stock and money move together, or not at all. */
   readonly pay?: PayOptions
-}
-
-export interface SoldItem {
-  readonly id: string
-  readonly quantity: number
 }
 
 /** What a user has set aside, or noted. */
@@ -60,7 +58,6 @@ export interface Purchase {
   readonly paid: Paid | null
 }
 
-const LINES_MAX = 100
 const CURRENCY = 'stock'
 
 /** A sale by its id. Making one of these is no I/O. */
@@ -72,7 +69,7 @@ export class Sale {
   constructor(tenant: SaleTenant, id: string) {
     this.#tenant = tenant
     this.id = check.text('sale id', id)
-    this.#memory = tenant.saleMemory(this.id)
+    this.#memory = tenant.memoryOf(tenant.keys.tenant, this.id)
   }
 
   /** Makes the sale and fills it. The same again changes nothing, and finishes what was begun; with other terms it is `sale_exists`. */
@@ -166,7 +163,7 @@ export class Sale {
     const entry = outcome.entry as MachineEntry
     return {
       code: entry.hold,
-      items: await this.#items(entry.metadata),
+      items: await named(this.#memory, readLinesText(entry.metadata)),
       expiresAt: entry.holdExpiresAt,
       replayed: outcome.replayed,
     }
@@ -205,11 +202,11 @@ export class Sale {
       if (gathers) return await buy('all').catch((error) => (isTooLittle(error) ? buy('left') : Promise.reject(error)))
       return await buy(take)
     } catch (error) {
-      const told = HoldfastError.is(error) ? await this.#told(error, terms.buckets) : error
-      const before = HoldfastError.is(told, 'idempotency_conflict') || HoldfastError.is(told, 'checkout_closed')
+      const refusal = HoldfastError.is(error) ? await told(error, this.#memory, terms.buckets) : error
+      const before = HoldfastError.is(refusal, 'idempotency_conflict') || HoldfastError.is(refusal, 'checkout_closed')
       // Bought before, in another way.
       const entry = before ? await this.#tenant.journal.holdEntry(place.ref, code) : null
-      if (entry?.kind !== 'settle') throw told
+      if (entry?.kind !== 'settle') throw refusal
       return this.#purchased(code, entry, true)
     }
   }
@@ -252,7 +249,7 @@ export class Sale {
       // What Redis has decided and the journal has not may never come to be.
       const [made] = await journal.find([{ ref: place.ref, key: running.hold }])
       if (!made) return null
-      return { code: running.hold, items: await this.#named(running.lines), expiresAt: running.expiresAt }
+      return { code: running.hold, items: await named(this.#memory, running.lines), expiresAt: running.expiresAt }
     })
   }
 
@@ -295,7 +292,7 @@ export class Sale {
     try {
       return await engine.moves.submit(buckets, command({ ...asked, counter: CURRENCY }), wanted, options)
     } catch (error) {
-      throw error instanceof HoldfastError ? await this.#told(error, buckets.places.length) : error
+      throw error instanceof HoldfastError ? await told(error, this.#memory, buckets.places.length) : error
     }
   }
 
@@ -322,20 +319,6 @@ export class Sale {
     throw error
   }
 
-  /** In the words of a sale: a checkout is a hold, and an item has an id. */
-  async #told(error: HoldfastError, buckets: number): Promise<HoldfastError> {
-    const code = CODES[error.code as keyof typeof CODES]
-    if (error.facts.side === 'wallet') return error
-    if (code) return new HoldfastError(code)
-    if (error.code !== 'sold_out' && error.code !== 'duplicate_item') return error
-    const { item, stock, reserved, ...rest } = error.facts
-    const named = typeof item === 'number' ? ((await this.#memory.byNumber([item]))[0]?.id ?? '') : item
-    const facts: Facts = { ...(named !== undefined && { item: named }), ...rest }
-    // What one bucket of several has says nothing of the others.
-    if (buckets === 1 && error.code === 'sold_out') Object.assign(facts, { stock, reserved })
-    return new HoldfastError(error.code, undefined, facts)
-  }
-
   /** Nobody gets anywhere with a code of another sale, or of another tenant: it leads to a place that is not one of ours. */
   #bucketsOf(code: unknown, terms: SaleTerms): Buckets {
     const buckets = bucketsOfCode(this.#tenant.keys, this.id, terms, check.text('code', code))
@@ -357,16 +340,7 @@ export class Sale {
 
   async #purchased(code: string, entry: MachineEntry, replayed: boolean): Promise<Purchase> {
     const paid = await paidFor(this.#tenant, entry)
-    return { code, items: await this.#items(entry.metadata), replayed, at: entry.at, paid }
-  }
-
-  async #items(metadata: string): Promise<SoldItem[]> {
-    return this.#named(readLinesText(metadata))
-  }
-
-  async #named(lines: readonly { readonly item: number; readonly quantity: number }[]): Promise<SoldItem[]> {
-    const items = await this.#memory.byNumber(lines.map(({ item }) => item))
-    return lines.map(({ quantity }, at) => ({ id: items[at]?.id ?? '', quantity }))
+    return { code, items: await named(this.#memory, readLinesText(entry.metadata)), replayed, at: entry.at, paid }
   }
 
   #refs({ buckets }: Pick<SaleTerms, 'buckets'>): string[] {
@@ -381,31 +355,3 @@ export class Sale {
 
 const isTooLittle = (error: unknown): boolean =>
   HoldfastError.is(error, 'sold_out') || HoldfastError.is(error, 'user_limit')
-
-const CODES = {
-  hold_not_found: 'checkout_not_found',
-  hold_closed: 'checkout_closed',
-  hold_expired: 'checkout_expired',
-  // Closed: what was only noted can't be had any more.
-  wallet_frozen: 'sale_not_active',
-} as const
-
-function checkLines(value: unknown): SoldItem[] {
-  if (!Array.isArray(value) || value.length < 1 || value.length > LINES_MAX) {
-    throw check.invalid(
-      'items',
-      `1 to ${LINES_MAX} of them`,
-      Array.isArray(value) ? `${value.length}` : check.show(value),
-    )
-  }
-  const lines = value.map((one, at) => checkItem(one, `items[${at}]`, Number.MAX_SAFE_INTEGER))
-  return lines
-}
-
-function refuseTwice(lines: readonly SoldItem[]): void {
-  const seen = new Set<string>()
-  for (const { id } of lines) {
-    if (seen.has(id)) throw new HoldfastError('duplicate_item', undefined, { item: id })
-    seen.add(id)
-  }
-}

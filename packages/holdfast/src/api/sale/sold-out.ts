@@ -1,5 +1,5 @@
-import { HoldfastError } from '../errors/index.js'
-import type { BucketStanding, PostgresSales, SaleTerms } from '../journal/index.js'
+import { HoldfastError } from '../../errors/index.js'
+import type { BucketStanding, PostgresSales, SaleTerms } from '../../journal/index.js'
 
 /** How often Postgres is asked at most: one statement for all sales that somebody waits for. */
 const EVERY_MS = 1_000

@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto'
-import { paidBy } from '../engine/index.js'
-import { HoldfastError } from '../errors/index.js'
-import type { SaleTerms } from '../journal/index.js'
-import { type Entry, MAX_AMOUNT, priceOf, readLinesText } from '../machine/index.js'
-import type { Place } from '../redis/index.js'
-import type { SaleMemory } from './sale-items.js'
+import { paidBy } from '../../engine/index.js'
+import { HoldfastError } from '../../errors/index.js'
+import type { SaleTerms } from '../../journal/index.js'
+import { type Entry, MAX_AMOUNT, priceOf, readLinesText } from '../../machine/index.js'
+import type { Place } from '../../redis/index.js'
+import * as check from '../validate.js'
+import { within } from '../waiting.js'
+import type { SaleMemory } from './memory.js'
 import type { SaleTenant } from './tenant.js'
-import * as check from './validate.js'
-import { within } from './waiting.js'
 
 /** Out of which wallet a purchase is paid, and what it costs. */
 export interface PayOptions {

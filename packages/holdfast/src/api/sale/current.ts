@@ -1,4 +1,4 @@
-import type { OpenSlot, PostgresSchedules } from '../journal/index.js'
+import type { OpenSlot, PostgresSchedules } from '../../journal/index.js'
 import type { SaleTenant } from './tenant.js'
 
 /** So close to the end of a slot, and whenever the time was last asked so long ago, it is asked again. */
