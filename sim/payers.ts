@@ -133,22 +133,26 @@ export class Payers {
     this.#try(asked, chance.integer(1, 4))
   }
 
-  #try(asked: AskedPayment, triesMax: number): void {
+  #try(asked: AskedPayment, triesMax: number, wasDoubled = false): void {
     const chance = this.#chance
     const process = this.#ready()
-    if (!process) return this.#world.plan(50, () => this.#try(asked, triesMax))
+    if (!process) return this.#world.plan(50, () => this.#try(asked, triesMax, wasDoubled))
+    const doubled = wasDoubled || chance.happens(0.4)
     asked.tries += 1
     let over = false
     const conclude = (heard: PaymentHeard): void => {
       if (over) return
       over = true
       this.#world.tell(() => `payment ${asked.intent.id} at ${process.name}: ${tell(heard)}`)
-      if (heard.type === 'unknown' && asked.tries < triesMax) return this.#later(() => this.#try(asked, triesMax))
-      asked.heard = heard
+      if (heard.type === 'unknown' && asked.tries < triesMax)
+        return this.#later(() => this.#try(asked, triesMax, doubled))
+      // With two at work on it, a "no" of one says nothing of what the other does.
+      asked.heard = heard.type === 'no' && doubled ? { type: 'unknown' } : heard
       asked.endedAt = this.#world.now
       this.#later(() => this.#next())
     }
     if (chance.happens(this.#struck)) this.#world.plan(chance.next() * TAKES_MS, () => this.#parts.strike(process))
+    if (doubled) this.#double(asked.intent, this.#ready() as Process)
     this.#world.plan(PATIENCE_MS, () => conclude({ type: 'unknown' }))
     process.engine.purchase(asked.intent, { timeoutMs: 3_000 }).then(
       (outcome) => conclude(outcome.type === 'done' ? { type: 'yes', outcome } : { type: 'again' }),
@@ -157,6 +161,15 @@ export class Payers {
         conclude(error.retryable ? { type: 'unknown' } : { type: 'no', error })
       },
     )
+  }
+
+  /** As by a buyer who presses twice: two processes are at work on it at once, and nobody hears the second. */
+  #double(intent: PaymentIntent, process: Process): void {
+    process.inside(this.#chance.next() * TAKES_MS, () => {
+      process.engine.purchase(intent, { timeoutMs: 3_000 }).catch((error) => {
+        if (!(error instanceof HoldfastError)) throw error
+      })
+    })
   }
 }
 

@@ -16,12 +16,14 @@ export const FORGETTING: readonly Mutant[] = [
       { file: LUA, find: 'decide(w, c, math.max(c.at, w.at))', replace: 'decide(w, c, math.max(c.at, w.clock))' },
     ],
     within: 600,
+    from: 210,
   },
   {
     rule: 'wallets used from memory have no Postgres path',
     without: 'the Postgres path decides without knowing what Redis acknowledged',
     patches: [{ file: DATABASE, find: "if (row.memory) return 'memory'", replace: '' }],
     within: 600,
+    from: 95,
   },
   {
     rule: 'timeline',

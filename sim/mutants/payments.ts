@@ -3,24 +3,6 @@ import { ENGINE, LUA, type Mutant } from './mutant.js'
 
 export const PAYMENTS: readonly Mutant[] = [
   {
-    rule: "a purchase's hold is released only once it can't be bought with it any more",
-    without:
-      'nobody had bought it when it was looked for, and somebody who is at work on it does so after all, for nothing',
-    patches: [
-      {
-        file: `${ENGINE}/intended.ts`,
-        find: 'const why = JSON.stringify({ refused: code, ...facts })',
-        replace: `if (this.#plan.name === 'purchase') {
-          const wanted = { ref: this.#plan.targetOf(intent), key: this.#plan.commitOf(intent).key }
-          const [there] = await this.ask(patience, () => this.#context.journal.find([wanted]))
-          return there ? { entry: there, replayed: true, durability: 'ledger' } : new HoldfastError(code, undefined, facts)
-        }
-        const why = JSON.stringify({ refused: code, ...facts })`,
-      },
-    ],
-    within: 400,
-  },
-  {
     rule: "a purchase's hold does not run out by the clock",
     without: 'the money is back, and what it was held for is sold all the same',
     patches: [

@@ -47,6 +47,7 @@ export const PROTOCOL: readonly Mutant[] = [
       },
     ],
     within: 600,
+    from: 20,
   },
   {
     rule: 'a gap is not accepted',
@@ -189,7 +190,8 @@ export const PROTOCOL: readonly Mutant[] = [
     without: 'refused, and then a copy of the same call arrives late and is committed',
     patches: [{ file: `${ENGINE}/engine.ts`, find: 'if (askedAt >= attempt.unansweredUntil)', replace: 'if (true)' }],
     from: 400,
-    within: 60,
+    within: 300,
+    from: 500,
   },
   {
     rule: 'deadline',

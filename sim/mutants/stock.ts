@@ -49,6 +49,7 @@ export const STOCK: readonly Mutant[] = [
     rule: 'what refused checkouts rest on is asked about',
     without: 'somebody is told no by a Redis whose time is over',
     patches: [{ file: `${ENGINE}/grounds.ts`, find: 'if (stands) {', replace: 'if (stands || epoch > 0) {' }],
-    within: 100,
+    within: 200,
+    from: 55,
   },
 ]

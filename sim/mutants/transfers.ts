@@ -43,6 +43,7 @@ export const TRANSFERS: readonly Mutant[] = [
       },
     ],
     within: 1_000,
+    from: 340,
   },
   {
     rule: "a transfer's hold does not run out",
