@@ -189,9 +189,8 @@ export const PROTOCOL: readonly Mutant[] = [
     rule: 'a "no" waits until no call without an answer can be decided any more',
     without: 'refused, and then a copy of the same call arrives late and is committed',
     patches: [{ file: `${ENGINE}/engine.ts`, find: 'if (askedAt >= attempt.unansweredUntil)', replace: 'if (true)' }],
-    from: 400,
-    within: 300,
     from: 500,
+    within: 300,
   },
   {
     rule: 'deadline',

@@ -4,16 +4,16 @@
 -- Entries of the state before that were acknowledged from memory and are not in the journal are decided again, by key, on what
 -- Postgres says; what no longer fits is reported.
 --
--- KEYS  1 the shard's agenda   2 the wallet   3 the lease   4 its stock, which only a sale has
+-- KEYS  1 the shard's agenda   2 the wallet   3 the lease   4 its stock, which only a sale has   5 where that was set aside, by `stock_stage`
 -- ARGV  1 name on the agenda   2 who asks   3 deadline, ms of the clock of   4 the server's life that was looked at
 --       5 after how long somebody should look after pending entries, ms   6 after how long a wallet leaves that nobody uses, ms
 --       7 epoch   8 seq   9 head   10 at   11 available   12 reserved   13 limit   14 status   15 due   16 since   17 memory   18 clock
---       19 is it a sale?   20 how many holds   21 how many fields of its stock
---       for each hold: id, its five numbers; for each field: its name and value
+--       19 is it a sale?   20 how many holds   21 how many fields of its stock were set aside
+--       for each hold: id, its five numbers
 --       then the keys among the pending entries that the journal has already
 -- Returns { 'installed', seq, key, code, key, code, … } (what was acknowledged from memory and is lost, and why)
---         { 'newer', epoch } · { 'late' }
--- @keys 4
+--         { 'newer', epoch } · { 'late' } · { 'incomplete' }: not all of its stock is there
+-- @keys 5
 -- @resend never
 -- @include wallet/server
 -- @include wallet/entry
@@ -36,8 +36,13 @@ end
 local hold_count = tonumber(ARGV[20])
 local field_count = tonumber(ARGV[21])
 local committed = {}
-for i = 22 + 2 * hold_count + 2 * field_count, #ARGV do
+for i = 22 + 2 * hold_count, #ARGV do
   committed[ARGV[i]] = true
+end
+
+-- Evicted, or flushed while it was being set aside. The key is of this process and this epoch alone: what is there in this number is all of it.
+if field_count > 0 and redis.call('HLEN', KEYS[5]) ~= field_count then
+  return { 'incomplete' }
 end
 
 -- What a command was can be read off its entry: `params` are its kind and numbers; those of a session are read by the machine. (Never
@@ -89,7 +94,8 @@ if old and not pcall(recall_memory) then
   pending = {}
 end
 
-redis.call('DEL', KEYS[2], KEYS[4])
+redis.call('DEL', KEYS[2])
+redis.call('UNLINK', KEYS[4])
 if redis.call('GET', KEYS[3]) == ARGV[2] then
   redis.call('DEL', KEYS[3])
 end
@@ -112,10 +118,10 @@ end
 
 if w.has_stock then
   w.stock = { key = KEYS[4], loaded = {}, changed = {} }
-  stock_put(w, 'epoch', digits(epoch))
-  for i = 22 + 2 * hold_count, 21 + 2 * hold_count + 2 * field_count, 2 do
-    stock_put(w, ARGV[i], ARGV[i + 1])
+  if field_count > 0 then
+    redis.call('RENAME', KEYS[5], KEYS[4])
   end
+  stock_put(w, 'epoch', digits(epoch))
 end
 
 for i = 1, #pending do

@@ -124,11 +124,13 @@ export class Loader {
     lane.distrust(snapshot.state.epoch)
     lane.owned = null
     lane.memory = snapshot.memory
+    // Reading all that was sold may take long, and so may setting it aside: then its server was heard of since.
+    const heardAt = (await sequencer.stage(asker, lane.place, snapshot.state)) ?? look.clock
     const reply = await sequencer.install(asker, {
       place: lane.place,
       state: snapshot.state,
       memory: snapshot.memory,
-      deadline: look.clock + options.installWithinMs,
+      deadline: heardAt + options.installWithinMs,
       life: look.life,
       clock: Math.floor(Math.min(snapshot.clock, clock.now() + options.aheadMaxMs)),
       committedKeys,

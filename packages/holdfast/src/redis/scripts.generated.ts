@@ -8608,6 +8608,30 @@ return { 'trusted', code, digits(hold.expires), stock_get(w, 'c:' .. code) }
 `,
 }
 
+export const stockStage: Script = {
+  name: 'stock_stage',
+  sha1: 'c34116cdd5158ff22c2a0db5fa662da5b48bab78',
+  keys: { min: 1, variable: false },
+  resend: 'safe',
+  batchMax: null,
+  batchArg: 1,
+  readonly: false,
+  source: `local function incarnation()
+local info = redis.call('INFO', 'server', 'replication')
+local run = string.find(info, 'run_id:', 1, true)
+local replication = string.find(info, 'master_replid:', 1, true)
+return string.sub(info, run + 7, run + 22) .. string.sub(info, replication + 14, replication + 29)
+end
+local function server_clock()
+local time = redis.call('TIME')
+return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+redis.call('HSET', KEYS[1], unpack(ARGV, 2))
+redis.call('PEXPIRE', KEYS[1], ARGV[1])
+return server_clock()
+`,
+}
+
 export const stripe402Change: Script = {
   name: 'stripe402_change',
   sha1: '61ccc0a321e3cd9c3901dacebcd0576560c486ec',
@@ -11823,8 +11847,8 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: '929bbcbd27e786a5fbf26908fa5da01d685f4e24',
-  keys: { min: 4, variable: false },
+  sha1: '3a7528baff7201ec8e8c53c85a1b8acd76f06aee',
+  keys: { min: 5, variable: false },
   resend: 'never',
   batchMax: null,
   batchArg: 1,
@@ -12885,8 +12909,11 @@ end
 local hold_count = tonumber(ARGV[20])
 local field_count = tonumber(ARGV[21])
 local committed = {}
-for i = 22 + 2 * hold_count + 2 * field_count, #ARGV do
+for i = 22 + 2 * hold_count, #ARGV do
 committed[ARGV[i]] = true
+end
+if field_count > 0 and redis.call('HLEN', KEYS[5]) ~= field_count then
+return { 'incomplete' }
 end
 local function command_of(entry, mark)
 local words = {}
@@ -12929,7 +12956,8 @@ end
 if old and not pcall(recall_memory) then
 pending = {}
 end
-redis.call('DEL', KEYS[2], KEYS[4])
+redis.call('DEL', KEYS[2])
+redis.call('UNLINK', KEYS[4])
 if redis.call('GET', KEYS[3]) == ARGV[2] then
 redis.call('DEL', KEYS[3])
 end
@@ -12949,10 +12977,10 @@ refunded = tonumber(refunded),
 end
 if w.has_stock then
 w.stock = { key = KEYS[4], loaded = {}, changed = {} }
-stock_put(w, 'epoch', digits(epoch))
-for i = 22 + 2 * hold_count, 21 + 2 * hold_count + 2 * field_count, 2 do
-stock_put(w, ARGV[i], ARGV[i + 1])
+if field_count > 0 then
+redis.call('RENAME', KEYS[5], KEYS[4])
 end
+stock_put(w, 'epoch', digits(epoch))
 end
 for i = 1, #pending do
 local c = pending[i]
@@ -15482,4 +15510,4 @@ return witnesses
 `,
 }
 
-export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, bloomAdd, bloomBegin, bloomCheck, bloomDrop, bloomFill, bloomMake, bloomNews, bloomOffer, bloomRead, bloomRenew, bloomSwap, bloomWeigh, bucketConsume, bucketPeek, bucketRefund, cellDrop, cellGet, cellSet, cellSwap, cellTransition, cellUnlink, exposureExpose, exposureFind, flagsRead, flagsWrite, flightClaim, flightDrop, flightFail, flightGet, flightPut, idempotencyClaim, idempotencyEnd, idempotencyHide, idempotencyPeek, idempotencyRenew, idempotencyShow, keyTtl, leaseRaise, leaseTake, limitsConsume, limitsPeek, limitsRefund, limitsReset, lockRelease, lockRenew, lockTake, markerClaim, markerExtend, markerPeek, markerRelease, otpAttempt, otpPeek, packedGet, packedIncrement, packedReset, packedSet, permissionsChange, permissionsForget, permissionsRead, sequenceNext, sequenceRaise, serverClock, shardedAdd, shardedRead, shardedReset, shardedTake, slidingConsume, slidingPeek, slidingRefund, stockRunning, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, tokenConsume, tokenIssue, tokenPeek, tokenRevoke, tokenRevokeAll, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>
+export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, bloomAdd, bloomBegin, bloomCheck, bloomDrop, bloomFill, bloomMake, bloomNews, bloomOffer, bloomRead, bloomRenew, bloomSwap, bloomWeigh, bucketConsume, bucketPeek, bucketRefund, cellDrop, cellGet, cellSet, cellSwap, cellTransition, cellUnlink, exposureExpose, exposureFind, flagsRead, flagsWrite, flightClaim, flightDrop, flightFail, flightGet, flightPut, idempotencyClaim, idempotencyEnd, idempotencyHide, idempotencyPeek, idempotencyRenew, idempotencyShow, keyTtl, leaseRaise, leaseTake, limitsConsume, limitsPeek, limitsRefund, limitsReset, lockRelease, lockRenew, lockTake, markerClaim, markerExtend, markerPeek, markerRelease, otpAttempt, otpPeek, packedGet, packedIncrement, packedReset, packedSet, permissionsChange, permissionsForget, permissionsRead, sequenceNext, sequenceRaise, serverClock, shardedAdd, shardedRead, shardedReset, shardedTake, slidingConsume, slidingPeek, slidingRefund, stockRunning, stockStage, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, tokenConsume, tokenIssue, tokenPeek, tokenRevoke, tokenRevokeAll, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>

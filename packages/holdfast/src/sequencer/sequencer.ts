@@ -5,6 +5,7 @@ import {
   agendaScan,
   serverClock,
   stockRunning,
+  stockStage,
   walletDecide,
   walletDistrust,
   walletInspect,
@@ -30,7 +31,7 @@ import {
   readRecollection,
   writeKnown,
 } from './reply.js'
-import { stockFields } from './stock.js'
+import { stockParts, stockSize } from './stock.js'
 
 /** What the caller knows about a wallet, told along with its commands. */
 export interface Knowledge {
@@ -60,6 +61,14 @@ export interface Batch {
   readonly commands: readonly (SequencedCommand & { readonly wallet: number })[]
 }
 
+/** A few milliseconds of the server's time. Lua passes on no more than 8,000 at once. */
+const STAGED_WORDS = 4_000
+/** What nobody took over is gone by itself. */
+const STAGED_MS = 60_000
+
+/** Of one load alone. */
+const stagedKey = ({ stockKey }: Place, asker: string, epoch: number): string => `${stockKey}:${epoch}:${asker}`
+
 export interface Installation {
   readonly place: Place
   readonly state: WalletState
@@ -75,7 +84,7 @@ export interface Installation {
 export type InstallReply =
   | { type: 'installed'; lost: { key: string; code: string }[] }
   | { type: 'newer'; epoch: number }
-  | { type: 'late' }
+  | { type: 'late' | 'incomplete' }
 
 /** An open checkout. */
 export interface Running {
@@ -227,6 +236,18 @@ export class Sequencer {
     return readKnown((await this.#runner.run(witnessShare, [key], args)) as Buffer[])
   }
 
+  /**
+   * Before a sale is installed its stock is set aside beside it, a part at a time: it may have a million fields, and others want their turn.
+   * Returns the server's clock at the last of them; null: there was nothing to set aside.
+   */
+  async stage(asker: string, place: Place, { stock, epoch }: WalletState): Promise<number | null> {
+    let clock: number | null = null
+    for (const part of stock ? stockParts(stock, STAGED_WORDS) : []) {
+      clock = (await this.#runner.run(stockStage, [stagedKey(place, asker, epoch)], [STAGED_MS, ...part])) as number
+    }
+    return clock
+  }
+
   async install(asker: string, installation: Installation): Promise<InstallReply> {
     const { place, state, memory, deadline, life, clock, committedKeys } = installation
     // A sale without its stock would be one of which nothing is sold yet.
@@ -254,16 +275,15 @@ export class Sequencer {
       place.isSale ? '1' : '0',
       state.holds.size,
     ]
-    const stock = state.stock ? stockFields(state.stock) : []
-    args.push(stock.length / 2)
+    args.push(state.stock ? stockSize(state.stock) : 0)
     for (const [id, hold] of state.holds) {
       args.push(id, `${hold.amount} ${hold.captured} ${hold.left} ${hold.expiresAt} ${hold.refunded}`)
     }
-    for (const word of stock) args.push(word)
     args.push(...committedKeys)
-    const keys = [place.agendaKey, place.walletKey, place.leaseKey, place.stockKey]
+    const staged = stagedKey(place, asker, state.epoch)
+    const keys = [place.agendaKey, place.walletKey, place.leaseKey, place.stockKey, staged]
     const reply = ((await this.#runner.run(walletInstall, keys, args)) as Buffer[]).map(String)
-    if (reply[0] === 'late') return { type: 'late' }
+    if (reply[0] === 'late' || reply[0] === 'incomplete') return { type: reply[0] }
     if (reply[0] === 'newer') return { type: 'newer', epoch: Number(reply[1]) }
     const lost: { key: string; code: string }[] = []
     for (let i = 2; i + 1 < reply.length; i += 2) lost.push({ key: reply[i] as string, code: reply[i + 1] as string })

@@ -186,7 +186,7 @@ async function compare(
   expect(core).toMatchObject({ ...expectedCore, open: holds.size })
   if (!stock) return
   const fields = ((await runner.run(readAll, [place.stockKey], [])) as Buffer[]).map(String)
-  expect(pairs(fields)).toEqual(pairs([...stockFields(stock), 'epoch', `${state.epoch}`]))
+  expect(pairs(fields)).toEqual(pairs([...[...stockFields(stock)].flat(), 'epoch', `${state.epoch}`]))
 }
 
 const pairs = (flat: readonly string[]): string[] =>

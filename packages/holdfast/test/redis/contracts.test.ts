@@ -225,7 +225,9 @@ async function useStock(on: StrictRunner): Promise<void> {
   let now = START
   const sequencer = new AcquaintedSequencer(on, { ...OPTIONS, now: () => now })
   const place = keys.ofSale('sale', 0)
-  const state = { ...emptyState(HEAD), stock: emptyStock(), available: 10 }
+  const stock = { ...emptyStock(), taken: new Map([[9, 1]]) }
+  const state = { ...emptyState(HEAD), stock, available: 10 }
+  await sequencer.stage('me', place, state)
   const installed = { place, state, memory: false, deadline: FOREVER, clock: 0, committedKeys: [] }
   expect((await sequencer.install('me', installed)).type).toBe('installed')
   const wallets = [{ place, epochMin: 0, epoch: state.epoch, acked: 0, known: 0 }]
