@@ -34,7 +34,7 @@ describe('a hold whose time is over', () => {
     it('tells expired from closed and from never', async () => {
       const wallet = await path.wallet(100)
       const hold = await wallet.hold(60, { key: 'call', ttl: TTL })
-      const closed = await wallet.hold(5, { key: 'closed', ttl: TTL })
+      const closed = await wallet.hold(5, { key: 'closed', ttl: HOUR })
       await closed.release({ key: 'r' })
       await passes(hold.expiresAt)
       for (const call of [
@@ -53,7 +53,7 @@ describe('a hold whose time is over', () => {
 
     it('lives on when it was extended in time', async () => {
       const wallet = await path.wallet(100)
-      const hold = await wallet.hold(60, { key: 'call', ttl: TTL })
+      const hold = await wallet.hold(60, { key: 'call', ttl: 1_000 })
       await hold.extend({ ttl: HOUR, key: 'longer' })
       await passes(hold.expiresAt)
       expect(await hold.capture(60, { key: 'a' })).toMatchObject({ hold: { left: 0 } })
