@@ -1,13 +1,5 @@
 import { HoldfastError } from '../errors/index.js'
-import type {
-  Intent,
-  Journal,
-  OpenIntent,
-  PaymentIntent,
-  PaymentIntents,
-  Standing,
-  TransferIntents,
-} from '../journal/index.js'
+import type { Intent, Journal, OpenIntent, PaymentIntent, PaymentIntents, TransferIntents } from '../journal/index.js'
 import { type Command, command, isSale } from '../machine/index.js'
 import type { Place } from '../redis/index.js'
 import type { Sequencer } from '../sequencer/index.js'
@@ -15,19 +7,22 @@ import type { Telemetry } from '../telemetry/index.js'
 import { Appender } from './appender.js'
 import { Attempt, type Outcome } from './attempt.js'
 import { Circuit } from './circuit.js'
-import { type Clock, jitteredMs } from './clock.js'
+import type { Clock } from './clock.js'
 import { Confirmer } from './confirmer.js'
 import { type Context, DEFAULT_OPTIONS, type EngineOptions } from './context.js'
 import { Deadlines } from './deadlines.js'
 import { Decider } from './decider.js'
 import { Fallback } from './fallback.js'
 import { Finder } from './finder.js'
+import { Groups } from './groups.js'
 import type { IntendedParts } from './intended.js'
-import { type Item, Lane } from './lane.js'
+import type { Item } from './lane.js'
+import { Lanes } from './lanes.js'
 import { Loader } from './loader.js'
 import { Moves } from './moves.js'
 import { type PurchaseOutcome, Purchases } from './purchases.js'
 import { type Recoverable, Recovery } from './recovery.js'
+import { Router } from './router.js'
 import { Sweeper } from './sweeper.js'
 import { type TransferOutcome, Transfers } from './transfers.js'
 import { Witnesses } from './witnesses.js'
@@ -80,8 +75,9 @@ export class Engine {
   readonly options: EngineOptions
   readonly #context: Context
   readonly #options: EngineOptions
-  readonly #lanes = new Map<string, Lane>()
-  readonly #redis = new Map<number, Circuit>()
+  readonly #lanes: Lanes
+  readonly #groups: Groups
+  readonly #router: Router
   readonly #decider: Decider
   readonly #appender: Appender
   readonly #finder: Finder
@@ -101,8 +97,6 @@ export class Engine {
   #closed: Promise<void> | undefined
   #ended = false
   #drained: (() => void) | undefined
-  /** States of epochs up to this one are past: of another timeline, or of before Postgres was put back. */
-  #floor = 0
 
   constructor(parts: EngineParts) {
     this.#parts = parts
@@ -110,6 +104,8 @@ export class Engine {
     this.options = options
     this.#options = options
     const { clock, telemetry, journal, sequencer, asker } = parts
+    this.#lanes = new Lanes(options.lanesMax)
+    this.#groups = new Groups({ ...parts, patienceMs: options.redisPatienceMs })
     const postgres = new Circuit(clock, {
       patienceMs: POSTGRES_PATIENCE_MS,
       probe: () => this.prove(),
@@ -127,15 +123,15 @@ export class Engine {
       asker,
       postgres,
       turnedAway: (memory) => this.#turnedAway(memory),
-      redisAt: (place) => this.#redisAt(this.#groupOf(place)),
+      redisAt: (place) => this.#groups.of(place),
       postgresNow: () => clock.now() + this.#postgresBehindMs,
       learnPostgresClock: (time) => {
         this.#postgresBehindMs = time - clock.now()
       },
-      route: (attempt) => this.#route(attempt),
-      again: (attempt) => this.#again(attempt),
-      refuse: (attempt, error) => this.#refuse(attempt, error),
-      readCharge: (attempt) => void this.#readCharge(attempt),
+      route: (attempt) => this.#router.route(attempt),
+      again: (attempt) => this.#router.again(attempt),
+      refuse: (attempt, error) => this.#router.refuse(attempt, error),
+      readCharge: (attempt) => void this.#router.readCharge(attempt),
       file: (items: readonly Item[]) => this.#appender.add(items),
       full: () => postgres.open || this.#appender.backlog >= options.backlogMax,
       ended: () => this.#ended,
@@ -149,14 +145,15 @@ export class Engine {
     this.#appender = new Appender(this.#context, confirmer)
     this.#fallback = new Fallback(this.#context, confirmer)
     this.#decider = new Decider(this.#context, { loader, finder: this.#finder, confirmer }, (lane) =>
-      this.#groupOf(lane.place),
+      this.#groups.numberOf(lane.place),
     )
+    this.#router = new Router(this.#context, { decider: this.#decider, fallback: this.#fallback, finder: this.#finder })
     this.#sweeper = new Sweeper(this.#context, {
       shards: parts.shards,
       agendaOf: parts.agendaOf,
       placeOf: parts.placeOf,
-      laneOf: (place) => this.#laneOf(place),
-      redisOf: (shard) => this.#redisAt(parts.cluster ? shard : 0),
+      laneOf: (place) => this.#lanes.of(place),
+      redisOf: (shard) => this.#groups.of({ shard }),
       touch: (place) => this.touch(place),
     })
     const steps: IntendedParts = {
@@ -182,17 +179,11 @@ export class Engine {
    */
   async prove(via: Pick<Journal, 'prove' | 'stop'> = this.#parts.journal): Promise<void> {
     const standing = await this.#context.witnesses.prove(via)
-    this.#raiseFloor(standing)
+    this.#lanes.raiseFloor(standing.floor)
     if (standing.stopped === null) return this.#context.postgres.release()
     const error = new HoldfastError('reconcile_required', undefined, { because: standing.stopped.because })
     this.#context.postgres.failedWith(error)
     throw error
-  }
-
-  #raiseFloor({ floor }: Standing): void {
-    if (floor <= this.#floor) return
-    this.#floor = floor
-    for (const lane of this.#lanes.values()) lane.distrust(floor + 1)
   }
 
   /** Entries decided and not yet in the journal, commands under way, those that wait for the Postgres path, and refusals for the journal. */
@@ -214,10 +205,10 @@ export class Engine {
     stopped: string | null
   } {
     const { open, stop } = this.#context.postgres
-    const redisGroupsAway = [...this.#redis.values()].filter(({ open }) => open).length
+    const { size: redisGroups, away: redisGroupsAway } = this.#groups
     return {
       redis: redisGroupsAway === 0,
-      redisGroups: this.#redis.size,
+      redisGroups,
       redisGroupsAway,
       postgres: !open || stop !== null,
       stopped: stop ? String(stop.because ?? stop.message) : null,
@@ -234,7 +225,7 @@ export class Engine {
     if (refusal) return Promise.reject(refusal)
     return new Promise((resolve, reject) => {
       const { signal, timeoutMs = this.#options.timeoutMs } = options
-      const lane = this.#laneOf(place)
+      const lane = this.#lanes.of(place)
       const attempt = new Attempt(
         lane,
         command,
@@ -251,8 +242,8 @@ export class Engine {
       this.#attempts += 1
       this.#deadlines.add(attempt, timeoutMs)
       if (signal) listen(attempt, signal)
-      if (attempt.tries > 0) this.#finder.add(attempt, () => this.#route(attempt))
-      else this.#route(attempt)
+      if (attempt.tries > 0) this.#finder.add(attempt, () => this.#router.route(attempt))
+      else this.#router.route(attempt)
     })
   }
 
@@ -261,7 +252,7 @@ export class Engine {
    * into the journal first, as far as it fits.
    */
   reload(place: Place, epoch: number): Promise<Outcome> {
-    this.#laneOf(place).distrust(epoch + 1)
+    this.#lanes.of(place).distrust(epoch + 1)
     return this.touch(place)
   }
 
@@ -317,114 +308,6 @@ export class Engine {
     return this.#context.redisAt(place).open ? this.#fallback.refusalOf(kind) : null
   }
 
-  #route(attempt: Attempt): void {
-    if (attempt.settled) return
-    if (this.#context.postgres.stop) {
-      return this.#refuse(attempt, this.#turnedAway(attempt.memory) as HoldfastError)
-    }
-    const { lane, command } = attempt
-    if (command.kind === 'refund' && command.facts === null && !attempt.chargeMissing) {
-      return void this.#readCharge(attempt)
-    }
-    const contended = !lane.memory && lane.postgresUntil > this.#context.clock.now()
-    if (!contended && !this.#context.redisAt(lane.place).open) return this.#decider.add(attempt)
-    const refusal = this.#fallback.refusalOf(command.kind)
-    if (refusal) this.#refuse(attempt, refusal)
-    else this.#fallback.add(attempt)
-  }
-
-  #again(attempt: Attempt): void {
-    if (attempt.settled) return
-    const { clock } = this.#context
-    if (clock.now() >= attempt.deadline) return attempt.refuse(new HoldfastError('timeout'))
-    attempt.tries += 1
-    const { lane } = attempt
-    // Redis and Postgres path fighting over one wallet would starve the former: for a moment all go the latter's way.
-    if (lane.stales >= 2 && lane.postgresUntil <= clock.now()) {
-      lane.stales = 0
-      lane.postgresUntil = clock.now() + this.#options.postgresSpellMs
-    }
-    const waitMs = attempt.tries > 1 ? jitteredMs(clock, attempt.tries, 1, 200) : 0
-    const look = (): void => this.#finder.add(attempt, () => this.#route(attempt))
-    if (waitMs === 0) look()
-    else clock.after(waitMs, look)
-  }
-
-  /**
-   * A "no": only what was asked when no earlier call could be decided any more. That it has become old meanwhile (it waited for an
-   * append) does not help: the call that was late may have been decided behind it. "Come again" rests on nothing that was asked: for that it
-   * is enough that the time is over.
-   */
-  #refuse(attempt: Attempt, error: HoldfastError): void {
-    const { clock } = this.#context
-    const askedAt = error.retryable ? clock.now() : attempt.askedAt
-    if (askedAt >= attempt.unansweredUntil) return attempt.refuse(error)
-    const waitMs = Math.max(0, attempt.unansweredUntil - clock.now())
-    clock.after(waitMs + 1, () => this.#route(attempt))
-  }
-
-  /**
-   * What a refund is measured against. Not in the journal may mean that there is no such wallet, that it is closed, or that the
-   * charge was acknowledged from memory and is still on its way: the decision tells which, and brings what is pending.
-   */
-  async #readCharge(attempt: Attempt): Promise<void> {
-    const { lane, command } = attempt
-    const pending = lane.items.has(command.of)
-    try {
-      const charge = await this.#context.journal.charge(lane.place.ref, command.of)
-      if (charge) attempt.command = { ...command, ...charge }
-      else if (pending) return this.#again(attempt)
-      else if (attempt.chargeMissing) return this.#refuse(attempt, new HoldfastError('entry_not_found'))
-      attempt.chargeMissing = !charge
-      this.#route(attempt)
-    } catch (error) {
-      this.#context.postgres.failedWith(error)
-      this.#again(attempt)
-    }
-  }
-
-  #laneOf(place: Place): Lane {
-    let lane = this.#lanes.get(place.walletKey)
-    if (lane) return lane
-    if (this.#lanes.size >= this.#options.lanesMax) this.#forgetIdle()
-    lane = new Lane(place)
-    lane.distrust(this.#floor + 1)
-    this.#lanes.set(place.walletKey, lane)
-    return lane
-  }
-
-  /** What is told about an idle wallet is only a help: without it the script returns a little more. */
-  #forgetIdle(): void {
-    let spare = this.#options.lanesMax / 4
-    for (const [key, lane] of this.#lanes) {
-      if (spare <= 0) return
-      if (!lane.idle) continue
-      this.#lanes.delete(key)
-      spare -= 1
-    }
-  }
-
-  #groupOf(place: Place): number {
-    return this.#parts.cluster ? place.shard : 0
-  }
-
-  #redisAt(group: number): Circuit {
-    const known = this.#redis.get(group)
-    if (known) return known
-    const { clock, telemetry, sequencer, agendaOf } = this.#parts
-    const circuit = new Circuit(clock, {
-      patienceMs: this.#options.redisPatienceMs,
-      // Takes nothing from the agenda: a round trip to the node that has it.
-      probe: () => sequencer.claim(agendaOf(group), 0, 0),
-      onChange: (open) => {
-        telemetry.log?.(open ? 'error' : 'info', open ? 'redis_away' : 'redis_back', { group })
-        telemetry.count?.('holdfast_circuit_changes_total', { dependency: 'redis', to: open ? 'open' : 'closed' })
-      },
-    })
-    this.#redis.set(group, circuit)
-    return circuit
-  }
-
   /** Answers what is under way, and commits what was acknowledged from memory; then ends. Asked again, it is the same end. */
   close(): Promise<void> {
     this.#closed ??= this.#close()
@@ -456,7 +339,7 @@ export class Engine {
     this.#ended = true
     this.#deadlines.close()
     this.#context.postgres.close()
-    for (const circuit of this.#redis.values()) circuit.close()
+    this.#groups.close()
   }
 }
 

@@ -1,0 +1,91 @@
+import { HoldfastError } from '../errors/index.js'
+import type { Attempt } from './attempt.js'
+import { jitteredMs } from './clock.js'
+import type { Context } from './context.js'
+import type { Decider } from './decider.js'
+import type { Fallback } from './fallback.js'
+import type { Finder } from './finder.js'
+
+export interface Ways {
+  readonly decider: Decider
+  readonly fallback: Fallback
+  readonly finder: Finder
+}
+
+/** Which way an attempt goes: at first, when it has to go again, and when it is told "no". */
+export class Router {
+  readonly #context: Context
+  readonly #ways: Ways
+
+  constructor(context: Context, ways: Ways) {
+    this.#context = context
+    this.#ways = ways
+  }
+
+  route(attempt: Attempt): void {
+    if (attempt.settled) return
+    const { postgres, turnedAway, redisAt, clock } = this.#context
+    if (postgres.stop) return this.refuse(attempt, turnedAway(attempt.memory) as HoldfastError)
+    const { lane, command } = attempt
+    if (command.kind === 'refund' && command.facts === null && !attempt.chargeMissing) {
+      return void this.readCharge(attempt)
+    }
+    const { decider, fallback } = this.#ways
+    const contended = !lane.memory && lane.postgresUntil > clock.now()
+    if (!contended && !redisAt(lane.place).open) return decider.add(attempt)
+    const refusal = fallback.refusalOf(command.kind)
+    if (refusal) this.refuse(attempt, refusal)
+    else fallback.add(attempt)
+  }
+
+  /** The journal is asked first: what is not known may have happened. */
+  again(attempt: Attempt): void {
+    if (attempt.settled) return
+    const { clock, options } = this.#context
+    if (clock.now() >= attempt.deadline) return attempt.refuse(new HoldfastError('timeout'))
+    attempt.tries += 1
+    const { lane } = attempt
+    // Redis and Postgres path fighting over one wallet would starve the former: for a moment all go the latter's way.
+    if (lane.stales >= 2 && lane.postgresUntil <= clock.now()) {
+      lane.stales = 0
+      lane.postgresUntil = clock.now() + options.postgresSpellMs
+    }
+    const waitMs = attempt.tries > 1 ? jitteredMs(clock, attempt.tries, 1, 200) : 0
+    const look = (): void => this.#ways.finder.add(attempt, () => this.route(attempt))
+    if (waitMs === 0) look()
+    else clock.after(waitMs, look)
+  }
+
+  /**
+   * A "no": only what was asked when no earlier call could be decided any more. That it has become old meanwhile (it waited for an
+   * append) does not help: the call that was late may have been decided behind it. "Come again" rests on nothing that was asked: for that it
+   * is enough that the time is over.
+   */
+  refuse(attempt: Attempt, error: HoldfastError): void {
+    const { clock } = this.#context
+    const askedAt = error.retryable ? clock.now() : attempt.askedAt
+    if (askedAt >= attempt.unansweredUntil) return attempt.refuse(error)
+    const waitMs = Math.max(0, attempt.unansweredUntil - clock.now())
+    clock.after(waitMs + 1, () => this.route(attempt))
+  }
+
+  /**
+   * What a refund is measured against. Not in the journal may mean that there is no such wallet, that it is closed, or that the
+   * charge was acknowledged from memory and is still on its way: the decision tells which, and brings what is pending.
+   */
+  async readCharge(attempt: Attempt): Promise<void> {
+    const { lane, command } = attempt
+    const pending = lane.items.has(command.of)
+    try {
+      const charge = await this.#context.journal.charge(lane.place.ref, command.of)
+      if (charge) attempt.command = { ...command, ...charge }
+      else if (pending) return this.again(attempt)
+      else if (attempt.chargeMissing) return this.refuse(attempt, new HoldfastError('entry_not_found'))
+      attempt.chargeMissing = !charge
+      this.route(attempt)
+    } catch (error) {
+      this.#context.postgres.failedWith(error)
+      this.again(attempt)
+    }
+  }
+}
