@@ -24,7 +24,7 @@ beforeEach(async () => {
   redisUrl = await freshRedis()
   const database = new URL(await freshDatabase())
   proxy = await startProxy(Number(database.port))
-  postgres = new Postgres(Object.assign(database, { port: String(proxy.port) }).href, { connectTimeoutMs: 200 })
+  postgres = new Postgres(Object.assign(database, { port: String(proxy.port) }).href, { connectTimeoutMs: 2_000 })
   journal = new PostgresJournal(postgres)
   closing = []
 })
