@@ -163,7 +163,7 @@ export async function cutReplies(trial: Trial, times = 10): Promise<void> {
     const { redisProxies } = trial.wayOf(trial.anyWorker())
     const cuts = redisProxies.map((proxy) => proxy.cutReplyTo(walletDecide.sha1))
     // A replica's is never asked.
-    await Promise.race([...cuts, sleep(1_000)])
+    await Promise.race([...cuts, sleep(5_000)])
     for (const proxy of redisProxies) proxy.behave()
   }
 }
