@@ -68,7 +68,7 @@ export function openHolds({ row, entries, checkpoint }: Kept): Map<string, HoldS
 }
 
 /** As the journal loads it: from the beginning. */
-export function stockOf({ entries }: Kept): Stock {
+export function stockOf(entries: readonly Entry[]): Stock {
   const stock = emptyStock()
   for (const entry of entries) applyStock(stock, entry)
   return stock

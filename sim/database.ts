@@ -26,7 +26,7 @@ import {
   type WalletRow,
   type Witness,
 } from '../packages/holdfast/src/journal/index.js'
-import { type Entry, isSale } from '../packages/holdfast/src/machine/index.js'
+import type { Entry, Stock } from '../packages/holdfast/src/machine/index.js'
 import { PostgresError } from '../packages/holdfast/src/postgres/index.js'
 import { asRead, type Checkpoint, CLOSES_HOLD, chargeOf, type Kept, openHolds, stockOf } from './database-folds.js'
 import { paymentTable, transferTable } from './intents.js'
@@ -212,6 +212,12 @@ export class SimDatabase {
     return this.#load(wallet)
   }
 
+  stock(ref: string, seq: number): Stock {
+    const entries = this.#wallets.get(ref)?.entries ?? []
+    if (entries.length < seq) throw new Error(`The journal ends before ${seq}, which its row said that it has`)
+    return stockOf(entries.slice(0, seq))
+  }
+
   find(wanted: readonly { ref: string; key: string }[]): (Entry | null)[] {
     return wanted.map(({ ref, key }) => {
       const wallet = this.#wallets.get(ref)
@@ -388,7 +394,7 @@ export class SimDatabase {
       base: seq,
       refundedByEntry: new Map<number, number>(),
       closedHolds: new Map<string, { charged: number; refunded: number }>(),
-      stock: isSale(wallet.row.ref) ? stockOf(wallet) : null,
+      stock: null,
     }
     return { state, memory, holds: true, clock: this.#now() }
   }

@@ -19,7 +19,7 @@ import {
   type WalletRow,
   type Witness,
 } from '../packages/holdfast/src/journal/index.js'
-import type { Entry } from '../packages/holdfast/src/machine/index.js'
+import type { Entry, Stock } from '../packages/holdfast/src/machine/index.js'
 import { PostgresError } from '../packages/holdfast/src/postgres/index.js'
 import type { Reconcilable } from '../packages/holdfast/src/reconcile/index.js'
 import type { SimDatabase } from './database.js'
@@ -163,6 +163,10 @@ export class SimJournal implements Journal, Reconcilable {
 
   takeOver(ref: string): Promise<Snapshot | 'memory' | null> {
     return this.#statement('takeOver', true, () => this.#database.takeOver(ref))
+  }
+
+  stock(ref: string, seq: number): Promise<Stock> {
+    return this.#statement('stock', false, () => this.#database.stock(ref, seq))
   }
 
   find(wanted: readonly { ref: string; key: string }[]): Promise<(Entry | null)[]> {

@@ -194,7 +194,9 @@ export class Fallback {
     this.#context.telemetry.count?.('holdfast_recoveries_total', { what: 'take_over' })
     this.#context.learnPostgresClock(snapshot.clock)
     lane.distrust(snapshot.state.epoch + 1)
-    lane.owned = { state: snapshot.state, aheadMs: snapshot.clock - this.#context.clock.now() }
+    const { state } = snapshot
+    if (lane.place.isSale) state.stock = await this.#context.journal.stock(lane.place.ref, state.seq)
+    lane.owned = { state, aheadMs: snapshot.clock - this.#context.clock.now() }
     share.owned = lane.owned
   }
 

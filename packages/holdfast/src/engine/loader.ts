@@ -1,5 +1,7 @@
 import { HoldfastError } from '../errors/index.js'
 import type { Witness } from '../journal/index.js'
+import type { WalletState } from '../machine/index.js'
+import type { Place } from '../redis/index.js'
 import type { Look } from '../sequencer/index.js'
 import type { Attempt } from './attempt.js'
 import { jitteredMs, sleep } from './clock.js'
@@ -7,8 +9,10 @@ import type { Context } from './context.js'
 import type { Lane } from './lane.js'
 import { Raiser } from './raiser.js'
 
-/** Looks at a wallet that somebody else is loading before the advisory lease is ignored. */
+/** Looks at a wallet that somebody else is loading before the advisory lease is ignored: for about two seconds. */
 const BUSY_LOOKS_MAX = 20
+/** The stock of a large sale takes seconds; who reads it says so again and again. */
+const BUSY_WITH_STOCK_MAX = 600
 
 /**
  * Puts wallets into Redis: look, raise, install. State enters only under a raised epoch, so that nothing of its life before is
@@ -86,7 +90,7 @@ export class Loader {
       }
       const unmarked = lane.memoryWanted && look.core?.memory === false
       if (look.why === 'trusted' && !unmarked) return nobody
-      if (look.lease === 'busy' && busy < BUSY_LOOKS_MAX) {
+      if (look.lease === 'busy' && busy < (lane.place.isSale ? BUSY_WITH_STOCK_MAX : BUSY_LOOKS_MAX)) {
         busy += 1
         continue
       }
@@ -124,8 +128,7 @@ export class Loader {
     lane.distrust(snapshot.state.epoch)
     lane.owned = null
     lane.memory = snapshot.memory
-    // Reading all that was sold may take long, and so may setting it aside: then its server was heard of since.
-    const heardAt = (await sequencer.stage(asker, lane.place, snapshot.state)) ?? look.clock
+    const heardAt = lane.place.isSale ? await this.#stage(lane.place, snapshot.state, look) : look.clock
     const reply = await sequencer.install(asker, {
       place: lane.place,
       state: snapshot.state,
@@ -145,6 +148,28 @@ export class Loader {
       })
     }
     return 'installed'
+  }
+
+  /**
+   * Reads the stock of a sale and sets it aside in Redis. That may take seconds: others are told to wait, so that they do not raise the epoch
+   * again and again and nobody ever gets done. Returns Redis's clock when it was last heard of.
+   */
+  async #stage(place: Place, state: WalletState, { clock: heardAt }: Look): Promise<number> {
+    const { journal, sequencer, clock, options, asker } = this.#context
+    let renewing = true
+    const renew = (): void => {
+      if (!renewing) return
+      // Unheard, others come a little early: that costs time, and nothing else.
+      sequencer.renewLoad(place, asker, options.leaseMs).catch(() => {})
+      clock.after(options.leaseMs / 3, renew)
+    }
+    clock.after(options.leaseMs / 3, renew)
+    try {
+      state.stock = await fromJournal(() => journal.stock(place.ref, state.seq))
+      return (await sequencer.stage(asker, place, state)) ?? heardAt
+    } finally {
+      renewing = false
+    }
   }
 
   /** A raise discards what is pending. What still fits goes into the journal first; Redis is told which keys are there. */

@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
-import { type Entry, isSale } from '../machine/index.js'
+import type { Entry, Stock } from '../machine/index.js'
 import { isOfData, type Postgres, PostgresError, type Transaction } from '../postgres/index.js'
 import { appendValues } from './append-values.js'
 import { bytesArray, textArray } from './array-text.js'
@@ -213,13 +213,9 @@ export class PostgresJournal implements Journal {
 
   async raise(raises: readonly Raise[]): Promise<(Snapshot | 'locked' | null)[]> {
     const [first, ...others] = raises
-    if (first && others.length === 0) {
-      const answers = await this.#withHolds(first.ref, (tx) => this.#raise(tx, raises))
-      return this.#withStock(raises, answers)
-    }
+    if (first && others.length === 0) return this.#withHolds(first.ref, (tx) => this.#raise(tx, raises))
     try {
-      const answers = await this.#postgres.transaction((tx) => this.#raise(tx, raises))
-      return await this.#withStock(raises, answers)
+      return await this.#postgres.transaction((tx) => this.#raise(tx, raises))
     } catch (error) {
       if (!isOfData(error)) throw error
       // One of them has something that nobody can read. Each for itself, the others need not wait for that.
@@ -243,19 +239,8 @@ export class PostgresJournal implements Journal {
     return raises.map(({ ref }) => answers.get(ref) ?? null)
   }
 
-  /** Sales have their stock as well. It is read when the epoch is raised: nobody should wait at the row meanwhile. */
-  async #withStock<Other>(
-    asked: readonly { readonly ref: string }[],
-    answers: readonly (Snapshot | Other)[],
-  ): Promise<(Snapshot | Other)[]> {
-    return Promise.all(
-      answers.map(async (answer, n) => {
-        const { ref } = asked[n] as { ref: string }
-        if (!isSale(ref) || !isSnapshot(answer)) return answer
-        const stock = await loadStock(this.#ask, ref, answer.state.seq)
-        return { ...answer, state: { ...answer.state, stock } }
-      }),
-    )
+  async stock(ref: string, seq: number): Promise<Stock> {
+    return loadStock(this.#ask, ref, seq)
   }
 
   /** Work that reads open holds. A checkpoint is only a shortcut: one that can't be read is removed, and the journal read in its place. */
@@ -278,14 +263,12 @@ export class PostgresJournal implements Journal {
   }
 
   async takeOver(ref: string): Promise<Snapshot | 'memory' | null> {
-    const answer = await this.#withHolds(ref, async (tx): Promise<Snapshot | 'memory' | null> => {
+    return this.#withHolds(ref, async (tx): Promise<Snapshot | 'memory' | null> => {
       const [row] = await tx.query<StateRow>('takeOver', [ref])
       if (row) return snapshot(row, (await openHolds(tx, [{ ref, since: row.since }]))[0] ?? [])
       const rows = await tx.query<WalletTableRow>('readWallets', [`{${ref}}`])
       return rows.length > 0 ? 'memory' : null
     })
-    const [stocked] = await this.#withStock([{ ref }], [answer])
-    return stocked ?? null
   }
 
   /** Who writes has the table for writing: this waits for all of them. Who comes after them sees the stop. */
@@ -386,8 +369,6 @@ export class PostgresJournal implements Journal {
     return rows.map((row) => readEntry(row, row.prev_hex))
   }
 }
-
-const isSnapshot = (answer: unknown): answer is Snapshot => typeof answer === 'object' && answer !== null
 
 function snapshot(row: StateRow, holds: readonly HoldRow[]): Snapshot {
   return { state: readState(row, holds), memory: row.memory, holds: true, clock: Number(row.clock) }

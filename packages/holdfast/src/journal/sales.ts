@@ -1,7 +1,6 @@
-import type { Stock, WalletStatus } from '../machine/index.js'
+import type { WalletStatus } from '../machine/index.js'
 import type { Postgres } from '../postgres/index.js'
 import { textArray } from './array-text.js'
-import { loadStock } from './stock.js'
 
 /** What a sale was opened with, but for the list of its items. It never changes. */
 export interface SaleTerms {
@@ -114,10 +113,5 @@ export class PostgresSales {
       `{${refs}}`,
     ])
     return rows.map((row) => ({ ...row, unsold: Number(row.unsold) }))
-  }
-
-  /** The stock of a bucket as the journal has it after an entry. */
-  async stock(ref: string, seq: number): Promise<Stock> {
-    return loadStock((name, values) => this.#postgres.query(name, values), ref, seq)
   }
 }

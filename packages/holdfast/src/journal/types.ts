@@ -1,4 +1,4 @@
-import type { Entry, RefundFacts, WalletState, WalletStatus } from '../machine/index.js'
+import type { Entry, RefundFacts, Stock, WalletState, WalletStatus } from '../machine/index.js'
 
 /** An entry on its way into the journal. */
 export interface Filed {
@@ -81,6 +81,7 @@ export interface Raise {
 
 /** A wallet's state as the journal has it, under an epoch that the caller has just raised or joined. */
 export interface Snapshot {
+  /** Of a sale without its stock. */
   readonly state: WalletState
   readonly memory: boolean
   /** The journal has what the caller knew to be in it. */
@@ -146,6 +147,11 @@ export interface Journal {
   raise(raises: readonly Raise[]): Promise<(Snapshot | 'locked' | null)[]>
   /** The Postgres path takes the wallet over, or joins others who did. `memory`: Redis may know more, so nobody may. */
   takeOver(ref: string): Promise<Snapshot | 'memory' | null>
+  /**
+   * The stock of a sale after its entry `seq`. By itself, because it may take seconds, and neither its row nor those who raise other epochs
+   * should wait for that: what is before an entry never changes.
+   */
+  stock(ref: string, seq: number): Promise<Stock>
   /** Entries by key; null where there is none. */
   find(wanted: readonly { ref: string; key: string }[]): Promise<(Entry | null)[]>
   /** How a hold stands: the entry that closed it, or else the last one about it. Null: there never was such a hold. */

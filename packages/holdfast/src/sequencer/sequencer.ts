@@ -3,6 +3,7 @@ import type { Place, ScriptRunner } from '../redis/index.js'
 import {
   agendaClaim,
   agendaScan,
+  loadRenew,
   serverClock,
   stockRunning,
   stockStage,
@@ -196,6 +197,11 @@ export class Sequencer {
   async look(place: Place, epochMin: number, asker: string, leaseMs: number): Promise<Look> {
     const keys = [place.walletKey, place.leaseKey, place.stockKey]
     return readLook((await this.#runner.run(walletLook, keys, [epochMin, asker, leaseMs])) as Buffer[])
+  }
+
+  /** This process is still loading the wallet: others go on waiting. */
+  async renewLoad(place: Place, asker: string, leaseMs: number): Promise<void> {
+    await this.#runner.run(loadRenew, [place.leaseKey], [asker, leaseMs])
   }
 
   /** The time by which a command for this place would be decided, if it came now. */

@@ -227,6 +227,8 @@ async function useStock(on: StrictRunner): Promise<void> {
   const place = keys.ofSale('sale', 0)
   const stock = { ...emptyStock(), taken: new Map([[9, 1]]) }
   const state = { ...emptyState(HEAD), stock, available: 10 }
+  await sequencer.look(place, 0, 'me', 1_000)
+  await sequencer.renewLoad(place, 'me', 1_000)
   await sequencer.stage('me', place, state)
   const installed = { place, state, memory: false, deadline: FOREVER, clock: 0, committedKeys: [] }
   expect((await sequencer.install('me', installed)).type).toBe('installed')

@@ -133,15 +133,11 @@ function takenOf(tenant: SaleTenant, id: string, memory: SaleMemory, terms: Sale
   return taken.byItem
 }
 
-async function readTaken(
-  { keys, journal, sales }: SaleTenant,
-  id: string,
-  terms: SaleTerms,
-): Promise<Map<number, number>> {
+async function readTaken({ keys, journal }: SaleTenant, id: string, terms: SaleTerms): Promise<Map<number, number>> {
   const byItem = new Map<number, number>()
   // One bucket after the other: the stock of a large sale is some megabytes.
   for (const { ref, seq } of await journal.read(refsOf(keys.ofSale.bind(keys, id), terms))) {
-    const { taken } = await sales.stock(ref, seq)
+    const { taken } = await journal.stock(ref, seq)
     for (const [item, count] of taken) byItem.set(item, (byItem.get(item) ?? 0) + count)
   }
   return byItem
@@ -154,7 +150,7 @@ export async function readRunning(tenant: SaleTenant, place: Place, buyer: strin
   if (!row) return null
   const hot = await sequencer.running(place, row.epoch, { buyer }).catch(() => 'untrusted' as const)
   if (hot !== 'untrusted') return hot
-  const { buyers, checkouts } = await tenant.sales.stock(place.ref, row.seq)
+  const { buyers, checkouts } = await tenant.journal.stock(place.ref, row.seq)
   const hold = buyers.get(buyer)?.running ?? ''
   const last = hold === '' ? null : await journal.holdEntry(place.ref, hold)
   return last && { hold, expiresAt: last.holdExpiresAt, lines: checkouts.get(hold)?.lines ?? [] }
