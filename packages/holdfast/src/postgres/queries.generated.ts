@@ -264,6 +264,20 @@ WHERE webhook = $1 AND dead_at IS NOT NULL AND id > $2 ORDER BY id LIMIT $3`,
 DELETE FROM checkpoints WHERE wallet = $1`,
   dropStockCheckpoint: `-- It can't be read, and the journal can.
 DELETE FROM stock_checkpoints WHERE wallet = $1`,
+  dueSchedules: `-- Schedules of all tenants of which a slot is due within $1 ms, or lies there unfinished, the most urgent first, at most $2: those that any
+-- process can open slots of, because their items are on record. A slot is at most one and a half times as long as \`every\`.
+SELECT s.tenant, s.id
+FROM sale_schedules s, LATERAL (
+  SELECT (s.template ->> 'everyMs')::bigint AS every, s.opened_until - (s.template ->> 'aheadMs')::bigint AS due
+) t
+WHERE s.items IS NOT NULL AND NOT s.paused AND (
+  t.due < clock_ms() + $1
+  OR EXISTS (
+    SELECT FROM sale_slots l JOIN sales o ON o.tenant = l.tenant AND o.id = l.sale
+    WHERE l.tenant = s.tenant AND l.schedule = s.id AND l.starts_at > clock_ms() - 2 * t.every AND NOT o.ready
+  )
+)
+ORDER BY t.due LIMIT $2`,
   dueWallets: `SELECT replace(ref::text, '-', '') AS ref, tenant FROM wallets WHERE due > 0 AND due <= $1 ORDER BY due LIMIT $2`,
   endDelivery: `DELETE FROM webhook_deliveries WHERE id = $1`,
   endPayments: `-- 0: whoever is at work on it. It is settled or released, and the journals of wallet and sale say so.
@@ -415,6 +429,10 @@ ORDER BY f.id LIMIT $5`,
 SELECT item, id, quantity FROM sale_items WHERE tenant = $1 AND sale = $2 AND item > $3 ORDER BY item LIMIT $4`,
   listSales: `-- A page of a tenant's sales by id, after $2. Those that are not filled yet are none.
 SELECT id, terms FROM sales WHERE tenant = $1 AND id > $2 AND ready ORDER BY id LIMIT $3`,
+  listSchedules: `-- A page of a tenant's schedules by id, after $2.
+SELECT id, template, version, paused, opened_until,
+  CASE jsonb_typeof(items) WHEN 'object' THEN (items ->> 'count')::integer ELSE jsonb_array_length(items) END AS items
+FROM sale_schedules WHERE tenant = $1 AND id > $2 ORDER BY id LIMIT $3`,
   listSlots: `-- Those that begin before a time, the last of them first.
 SELECT l.starts_at, l.ends_at, l.sale, l.version, l.opened_at, s.ready
 FROM sale_slots l JOIN sales s ON s.tenant = l.tenant AND s.id = l.sale
@@ -740,7 +758,9 @@ SELECT item, quantity FROM sale_items WHERE tenant = $1 AND sale = $2 AND quanti
   readSale: `SELECT terms, ready, terms = $3::jsonb AS same FROM sales WHERE tenant = $1 AND id = $2`,
   readScheduleItems: `-- None: it was changed since.
 SELECT items FROM sale_schedules WHERE tenant = $1 AND id = $2 AND version = $3`,
-  readSchedule: `SELECT template, jsonb_array_length(items) AS items, version, paused, opened_until, clock_ms() AS now
+  readSchedule: `-- \`items\`: how many there are, listed or by a template; null: whoever opens a slot makes them.
+SELECT template, version, paused, opened_until, clock_ms() AS now,
+  CASE jsonb_typeof(items) WHEN 'object' THEN (items ->> 'count')::integer ELSE jsonb_array_length(items) END AS items
 FROM sale_schedules WHERE tenant = $1 AND id = $2`,
   readSettings: `SELECT secret, created_at FROM settings`,
   readSlots: `-- Those that end after a time, the first of them first.
