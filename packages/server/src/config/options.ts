@@ -9,6 +9,7 @@ import { FLAG_OPTIONS } from './options/flags.js'
 import { KEY_OPTIONS } from './options/keys.js'
 import { PRIMITIVES } from './options/primitives.js'
 import { SALE_OPTIONS } from './options/sales.js'
+import { SELLING } from './options/selling.js'
 import { SERVING } from './options/serving.js'
 import { STRIPE402_OPTIONS } from './options/stripe402.js'
 import { UPKEEP } from './options/upkeep.js'
@@ -28,6 +29,7 @@ export const OPTIONS = {
   ...UPKEEP,
   ...EVENTS,
   ...PRIMITIVES,
+  ...SELLING,
   ...KEY_OPTIONS,
   ...FLAG_OPTIONS,
   ...WALLET_OPTIONS,
