@@ -1,4 +1,4 @@
-import type { EventName, ItemOptions } from 'holdfast'
+import type { EventName, ItemOptions, PayOptions } from 'holdfast'
 import type { Scope } from '../access/scopes.js'
 import { ON_A_DATABASE, ON_A_SERVER } from './command-names.js'
 import { type Option, option } from './option.js'
@@ -64,6 +64,7 @@ export const OPTIONS = {
   | Option<readonly Scope[]>
   | Option<readonly EventName[]>
   | Option<readonly ItemOptions[]>
+  | Option<PayOptions['price']>
 >
 
 export type OptionName = keyof typeof OPTIONS
