@@ -222,6 +222,21 @@ describe('servers', () => {
     expect(failed).toEqual([])
   }, 90_000)
 
+  it('that start finish what those that died have left, however long ago', async () => {
+    const settings = { databaseUrl: api.databaseUrl, redisUrl: api.redisUrl }
+    const passive = await Api.start({ ...settings, sales: { saleSchedulesMs: 0 } })
+    // Not due, so that none of those that run has to do with it.
+    await put('left', { ...HOURLY, every: 400 * DAY, ahead: 1_000 }, passive.as(key))
+    const { id } = (await call('GET', `${path('left')}/current`)).body
+    const isReady = async () => (await slotsOf('left')).find(({ sale }) => sale === id)?.ready
+    // As it is when a process dies before it has noted that all buckets are filled.
+    await pool.query('UPDATE holdfast.sales SET ready = false WHERE id = $1', [id])
+    await pool.query('UPDATE holdfast.sale_slots SET opened_at = opened_at - 3600000 WHERE sale = $1', [id])
+    await Api.start({ ...settings, sales: { saleSchedulesMs: 60_000 } })
+    await expect.poll(isReady, { timeout: 20_000 }).toBe(true)
+    expect((await call('GET', `/v1/sales/${id}`)).body).toMatchObject({ stock: 6, sold: 0 })
+  })
+
   it('stop when a program takes over what was listed, and go on when it is listed again', async () => {
     const listed = { ...HOURLY, every: 1_000, ahead: 1_000 }
     await put('both', listed)
