@@ -52,8 +52,8 @@ export const saleScheduleRoutes: Routes<ApiOptions> = async (app, { holdfast, sc
     summary:
       'Have a sale in every slot of time. The same again changes nothing; otherwise it holds from the next slot on',
     description:
-      'Opens the sale of the slot that is running, and what is due ahead, before it answers. Where that takes too long (`timeout`) it is ' +
-      'on record all the same, and the servers go on.',
+      'Opens the sale of the slot that is running, and what is due ahead, before it answers. Where that takes too long (`timeout`), or a ' +
+      'sale of the same name is in the way (`sale_exists`), it is on record all the same, and the servers go on trying.',
     tags,
     params: SchedulePath,
     body: ScheduleTerms,
@@ -121,7 +121,6 @@ export const saleScheduleRoutes: Routes<ApiOptions> = async (app, { holdfast, sc
     })
   }
 
-  const halting = { scope: 'sell', refusals: ['schedule_not_found'] } as const
   const halt = (operationId: string, summary: string) => ({
     operationId,
     summary,
@@ -131,13 +130,15 @@ export const saleScheduleRoutes: Routes<ApiOptions> = async (app, { holdfast, sc
     response: { 200: refTo(Schedule) },
   })
   const pause = halt('pauseSaleSchedule', 'Open no more sales, on any server. What is open stays open')
-  app.post('/sale-schedules/:schedule/pause', { schema: pause, config: halting }, async ({ caller, params }, reply) =>
+  const pausing = { scope: 'sell', refusals: ['schedule_not_found'] } as const
+  app.post('/sale-schedules/:schedule/pause', { schema: pause, config: pausing }, async ({ caller, params }, reply) =>
     scheduleOf(caller, params.schedule).pause({ signal: departureOf(reply) }),
   )
   const resume = halt('resumeSaleSchedule', 'Open sales again. Slots that have passed meanwhile are left out')
+  const resuming = { scope: 'sell', refusals: ['schedule_not_found', 'sale_exists'] } as const
   app.post(
     '/sale-schedules/:schedule/resume',
-    { schema: resume, config: halting },
+    { schema: resume, config: resuming },
     async ({ caller, params }, reply) => {
       const state = await scheduleOf(caller, params.schedule).resume({ signal: departureOf(reply) })
       // Where a program makes the items, it opens the sales too.
