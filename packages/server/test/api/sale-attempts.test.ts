@@ -131,6 +131,27 @@ describe('what is sold for good', () => {
     expect((await checkOut(`hot-${by}`, 'bob', 'b', 'kb', hot)).status).toBe(200)
   })
 
+  it('is told before anything else, also before a key that was used for something else since the last look', async () => {
+    // One look, and no other while this lasts.
+    const early = await Api.start({ ...servers, sales: { saleEarlyRejectMs: 3_600_000 } })
+    const hot = early.as(key)
+    await open('before', [{ id: 'a' }, { id: 'b', quantity: 9 }])
+    const { code } = (await checkOut('before', 'ann', 'a', 'k', hot)).body
+    await hot('POST', `/v1/checkouts/${code}/purchase`)
+    let n = 0
+    const refused = async () => {
+      n += 1
+      await checkOut('before', 'bob', 'a', `k${n}`, hot)
+      return toldOf(early)
+    }
+    await expect.poll(refused, { timeout: 20_000 }).toBeGreaterThan(0)
+    const later = (await checkOut('before', 'bob', 'b', 'later', hot)).body
+    expect((await checkOut('before', 'bob', 'a', 'later', hot)).body.code).toBe('sold_out')
+    expect((await checkOut('before', 'bob', 'a', 'later')).body.code).toBe('idempotency_conflict')
+    // The same again has its answer, whatever was read.
+    expect((await checkOut('before', 'bob', 'b', 'later', hot)).body).toEqual({ ...later, replayed: true })
+  })
+
   it('is refused by the engine alone where that is wanted', async () => {
     const late = await Api.start({ ...servers, sales: { saleEarlyReject: 'off', saleEarlyRejectMs: 20 } })
     const hot = late.as(key)
