@@ -18,6 +18,7 @@ import { closeUnusedConnections } from './http/unused-connections.js'
 import { validatorCompiler } from './http/validation.js'
 import type { Metrics } from './metrics/index.js'
 import { apiRoutes, describeApi, docsRoutes, errorRoutes, healthRoutes, metricsRoutes } from './routes/index.js'
+import type { ScheduleDriver } from './sales/index.js'
 import { ProblemSchema, SHARED } from './schemas/index.js'
 import type { Webhooks } from './webhooks/index.js'
 
@@ -31,6 +32,7 @@ export interface AppOptions {
   events: EventHub
   webhooks: Webhooks
   audits: RequestedAudits
+  schedules: ScheduleDriver
   flagsOf: (tenant: string) => FeatureFlags
   /** Of pages that may call from a browser. Default: none. */
   corsOrigins?: readonly string[]
@@ -56,6 +58,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     events,
     webhooks,
     audits,
+    schedules,
     flagsOf,
     corsOrigins = [],
   } = options
@@ -106,7 +109,7 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(metricsRoutes, { registry: metrics.registry })
   await app.register(docsRoutes)
   await app.register(errorRoutes)
-  await app.register(apiRoutes, { prefix: '/v1', holdfast, gate, events, webhooks, audits, flagsOf })
+  await app.register(apiRoutes, { prefix: '/v1', holdfast, gate, events, webhooks, audits, schedules, flagsOf })
   return app
 }
 

@@ -10,6 +10,7 @@ import { Readiness } from '../src/health/index.js'
 import { type Backend, openBackend } from '../src/lifecycle/index.js'
 import { createLogger } from '../src/logging/index.js'
 import { createMetrics } from '../src/metrics/index.js'
+import { SALE_DEFAULTS } from './support/settings.js'
 
 let app: FastifyInstance
 let lines: string[]
@@ -30,6 +31,7 @@ beforeAll(async () => {
     keySampleMs: 0,
     eventsKeepMs: 604_800_000,
     eventsExpiringMs: 0,
+    ...SALE_DEFAULTS,
     telemetry,
   })
 })

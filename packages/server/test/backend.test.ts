@@ -4,6 +4,7 @@ import { freshDatabase, freshRedis } from '../../../test/servers.js'
 import { openBackend } from '../src/lifecycle/index.js'
 import { createLogger } from '../src/logging/index.js'
 import { createMetrics } from '../src/metrics/index.js'
+import { SALE_DEFAULTS } from './support/settings.js'
 
 describe('the backend', () => {
   it('that could not be opened leaves nothing behind: no gauge goes on being read', async () => {
@@ -31,6 +32,7 @@ describe('the backend', () => {
         keySampleMs: 10_000,
         eventsKeepMs: 604_800_000,
         eventsExpiringMs: 0,
+        ...SALE_DEFAULTS,
         telemetry,
       },
     )

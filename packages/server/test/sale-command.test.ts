@@ -104,6 +104,121 @@ describe('holdfast sale', () => {
   })
 })
 
+describe('holdfast sale purchase --pay-with', () => {
+  const fill = async (id: string): Promise<string> => {
+    await done('open', id, '--items', 'poster=5,guitar', ...TERMS)
+    const out = await done('checkout', id, '--user', 'ann', '--items', 'guitar,poster=2', '--json')
+    return JSON.parse(out).code
+  }
+
+  it('takes the price out of a wallet, one for all or one for each', async () => {
+    await call('PUT', '/v1/wallets/ann', { body: { currency: 'usd' } })
+    await call('POST', '/v1/wallets/ann/credits', { body: { amount: 1_000 }, key: 'c' })
+    const price = ['--price', 'poster=100,guitar=500', '--counter', 'shop', '--metadata', '{"order":7}']
+    const paid = await done('purchase', await fill('pays'), '--pay-with', 'ann', ...price)
+    expect(paid).toMatch(/^paid {5}700 out of ann, hold ~purchase-hold:[0-9a-f]+$/m)
+    const { data } = (await call('GET', '/v1/wallets/ann/entries')).body
+    expect(data.at(-1)).toMatchObject({ kind: 'settle', amount: 700, counter: 'shop', metadata: { order: 7 } })
+    const json = await done('purchase', await fill('pays-2'), '--pay-with', 'ann', '--price', '100', '--json')
+    expect(JSON.parse(json)).toMatchObject({ paid: { wallet: 'ann', amount: 300 } })
+    const short = await sale(
+      'purchase',
+      await fill('pays-3'),
+      '--pay-with',
+      'ann',
+      '--price',
+      '{"poster":1,"guitar":0}',
+    )
+    expect([short.code, short.stderr]).toEqual([1, expect.stringContaining('insufficient_funds')])
+  })
+
+  it.each([
+    [['--pay-with', 'ann'], '--price: expected a whole number from 0 on'],
+    [['--price', '5'], '--pay-with: expected'],
+    [['--pay-with', 'ann', '--price', 'poster'], '--price: expected a whole number from 0 on'],
+    [['--pay-with', 'ann', '--price', 'a=1,b=x'], '--price: expected'],
+    [['--counter', 'shop'], 'expected --pay-with beside them'],
+  ])('%j is not tried', async (args, message) => {
+    const ended = await sale('purchase', 'code', ...args)
+    expect([ended.code, ended.stderr]).toEqual([2, expect.stringContaining(message)])
+  })
+})
+
+describe('holdfast sale attempts', () => {
+  it('shows what was tried, of all or of one', async () => {
+    await done('open', 'tried', '--items', 'a,b=9', ...TERMS)
+    await done('checkout', 'tried', '--user', 'ann', '--items', 'a,b=2')
+    await sale('checkout', 'tried', '--user', 'bob', '--items', 'a')
+    const all = await done('attempts', 'tried')
+    expect(all).toMatch(/ checkout +accepted +[0-9a-f]{32} +a,b=2\n.+ checkout +refused +sold_out +a$/m)
+    expect(await done('attempts', 'tried', '--user', 'bob')).not.toContain('accepted')
+    expect(await done('attempts', 'tried', '--user', 'eve')).toBe('There are no such attempts.\n')
+    const [, after = ''] = /--after '(.+)'/.exec(await done('attempts', 'tried', '--limit', '1')) ?? []
+    const rest = JSON.parse(await done('attempts', 'tried', '--after', after, '--json'))
+    expect(rest).toMatchObject({ data: [{ outcome: 'refused', code: 'sold_out' }], next: null })
+    expect((await sale('attempts', 'none')).stderr).toContain('sale_not_found')
+    expect((await sale('attempts', 'tried', '--after', '5')).code).toBe(2)
+  })
+})
+
+describe('holdfast sale repeat', () => {
+  it('puts a schedule on record, and shows what comes of it', async () => {
+    const terms = ['--every', '1d', '--offset', '90m', '--ahead', '1d', '--per-user', '2', '--checkout-ttl', '5m']
+    const made = await done(
+      'repeat',
+      'daily',
+      '--item-template',
+      '{sale}-{n}',
+      '--count',
+      '30',
+      '--quantity',
+      '2',
+      ...terms,
+    )
+    expect(made).toMatch(/^daily +running +1d +30 +2 +\d{4}-\d\d-\d\d 01:30:00 +1$/m)
+    const current = await done('current', 'daily')
+    expect(current).toMatch(/^daily-\d{8}0130 +running +60 +0 +0 +2 /m)
+    const next = JSON.parse(await done('next', 'daily', '--json'))
+    expect(next).toMatchObject({ stock: 60, checkoutTtlMs: 300_000 })
+    expect(await done('items', next.id, '--limit', '1')).toContain(`${next.id}-1`)
+    expect(await done('slots', 'daily', '--limit', '1')).toMatch(
+      new RegExp(`^${next.id} .+ yes\n\nThere are more: --after '${next.startsAt}'$`, 'm'),
+    )
+    expect(await done('slots', 'daily', '--after', `${next.startsAt}`)).not.toContain(next.id)
+    expect(await done('pause', 'daily')).toMatch(/^daily +paused /m)
+    expect(await done('schedule', 'daily')).toMatch(/^daily +paused /m)
+    expect(await done('resume', 'daily')).toMatch(/^daily +running /m)
+    const file = join(folder, 'weekly')
+    writeFileSync(file, 'a=5\nb\n')
+    await done('repeat', 'weekly', '--items-file', file, '--every', '7d', '--per-user', '1')
+    expect(await done('schedules', '--limit', '1')).toMatch(/^daily .+\n\nThere are more: --after 'daily'$/m)
+    const { data } = JSON.parse(await done('schedules', '--after', 'daily', '--json'))
+    expect(data).toMatchObject([{ id: 'weekly', items: 2 }])
+  })
+
+  it.each([
+    [
+      ['repeat', 'x', '--every', '1h', '--per-user', '1'],
+      2,
+      'one of --items, --items-file and --item-template, got none',
+    ],
+    [
+      ['repeat', 'x', '--every', '1h', '--per-user', '1', '--items', 'a', '--item-template', '{n}', '--count', '1'],
+      2,
+      'got several',
+    ],
+    [['repeat', 'x', '--every', '1h', '--per-user', '1', '--item-template', '{n}'], 2, '--count: expected'],
+    [['repeat', 'x', '--every', '1', '--per-user', '1', '--items', 'a'], 2, '--every: expected'],
+    [['repeat', 'x', '--every', '999ms', '--per-user', '1', '--items', 'a'], 1, 'invalid_argument: body.every'],
+    [['current', 'none'], 1, 'schedule_not_found'],
+    [['pause', 'none'], 1, 'schedule_not_found'],
+  ])('%j ends with %i and says why', async (args, code, message) => {
+    const ended = await sale(...args)
+    expect([ended.code, ended.stdout]).toEqual([code, ''])
+    expect(ended.stderr).toContain(message)
+  })
+})
+
 describe('holdfast sale watch', () => {
   /** Buys so many, one after the other. */
   async function buy(id: string, count: number): Promise<void> {

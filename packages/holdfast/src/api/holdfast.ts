@@ -7,6 +7,7 @@ import { saleOf } from './sale/measured.js'
 import { readSales, type SaleState, type SalesOptions } from './sale/reading.js'
 import type { Sale } from './sale/sale.js'
 import { SaleSchedule } from './sale/schedule.js'
+import { readSchedules, type ScheduleState, type SchedulesOptions } from './sale/schedule-reading.js'
 import type { SaleTenant } from './sale/tenant.js'
 import type { Shared } from './share.js'
 import { type Transfer, type TransferOptions, transfer } from './transfer.js'
@@ -75,6 +76,11 @@ export class Holdfast {
   /** Sales that come again and again, by the id of their schedule, without I/O. */
   saleSchedule(id: string): SaleSchedule {
     return new SaleSchedule(this.#tenant, id)
+  }
+
+  /** The schedules of this tenant's sales, in the order of their ids, a page at a time. */
+  async saleSchedules(options: SchedulesOptions = {}): Promise<ScheduleState[]> {
+    return readSchedules(this.#tenant, options)
   }
 
   /** The wallets of this tenant, in the order of their ids, a page at a time. */

@@ -40,6 +40,7 @@ export { type BalanceReading, type FoundHold, JournalReader, type MadeHold, type
 export { type Cut, cutRuns, deadlineOf, halve, limitAfter, type Run, statusAfter } from './runs.js'
 export { type BucketStanding, PostgresSales, type SaleItem, type SaleRow, type SaleTerms } from './sales.js'
 export {
+  type ItemTemplateRow,
   type ListedItem,
   type OpenSlot,
   PostgresSchedules,

@@ -27,6 +27,13 @@ export interface ScheduleRow {
 /** What stands for an item in a template. */
 export type ListedItem = readonly [id: string, quantity: number]
 
+/** What stands for items that are made anew for each slot. */
+export interface ItemTemplateRow {
+  readonly id: string
+  readonly count: number
+  readonly quantity: number
+}
+
 export interface SlotRow {
   readonly startsAt: number
   readonly endsAt: number
@@ -52,6 +59,8 @@ export interface NewSlot {
   readonly items: readonly { readonly id: string; readonly quantity: number }[]
 }
 
+type RawSchedule = Pick<ScheduleRow, 'template' | 'items' | 'version' | 'paused'> & { opened_until: string }
+
 interface Raw {
   starts_at: string
   ends_at: string
@@ -74,23 +83,35 @@ export class PostgresSchedules {
     tenant: string,
     id: string,
     template: ScheduleTemplate,
-    items: readonly ListedItem[] | null,
+    items: readonly ListedItem[] | ItemTemplateRow | null,
   ): Promise<void> {
     await this.#postgres.query('putSchedule', [tenant, id, JSON.stringify(template), items && JSON.stringify(items)])
   }
 
   async read(tenant: string, id: string): Promise<ScheduleRow | null> {
-    const [row] = await this.#postgres.query<
-      Pick<ScheduleRow, 'template' | 'items' | 'version' | 'paused'> & { opened_until: string; now: string }
-    >('readSchedule', [tenant, id])
+    const [row] = await this.#postgres.query<RawSchedule & { now: string }>('readSchedule', [tenant, id])
     if (!row) return null
     const { opened_until, now, ...rest } = row
     return { ...rest, openedUntil: Number(opened_until), now: Number(now) }
   }
 
+  /** Schedules of a tenant in the order of their ids, after one. */
+  async listAll(
+    tenant: string,
+    after: string,
+    most: number,
+  ): Promise<(Omit<ScheduleRow, 'now'> & { readonly id: string })[]> {
+    const rows = await this.#postgres.query<RawSchedule & { id: string }>('listSchedules', [tenant, after, most])
+    return rows.map(({ opened_until, ...rest }) => ({ ...rest, openedUntil: Number(opened_until) }))
+  }
+
   /** Null: it was changed since. */
-  async items(tenant: string, id: string, version: number): Promise<readonly ListedItem[] | null> {
-    const [row] = await this.#postgres.query<{ items: ListedItem[] }>('readScheduleItems', [tenant, id, version])
+  async items(tenant: string, id: string, version: number): Promise<readonly ListedItem[] | ItemTemplateRow | null> {
+    const [row] = await this.#postgres.query<{ items: ListedItem[] | ItemTemplateRow }>('readScheduleItems', [
+      tenant,
+      id,
+      version,
+    ])
     return row?.items ?? null
   }
 

@@ -264,6 +264,14 @@ WHERE webhook = $1 AND dead_at IS NOT NULL AND id > $2 ORDER BY id LIMIT $3`,
 DELETE FROM checkpoints WHERE wallet = $1`,
   dropStockCheckpoint: `-- It can't be read, and the journal can.
 DELETE FROM stock_checkpoints WHERE wallet = $1`,
+  dueSchedules: `-- Schedules of all tenants of which a slot is due within $1 ms, or was within the last $2 ms, the most urgent first, at most $3: those that any
+-- process can open slots of, because their items are on record.
+WITH clock AS MATERIALIZED (SELECT clock_ms() AS now)
+SELECT s.tenant, s.id
+FROM sale_schedules s, clock, LATERAL (SELECT s.opened_until - (s.template ->> 'aheadMs')::bigint AS due) t
+WHERE s.items IS NOT NULL AND NOT s.paused
+  AND (t.due < clock.now + $1 OR t.due - (s.template ->> 'everyMs')::bigint > clock.now - $2)
+ORDER BY t.due LIMIT $3`,
   dueWallets: `SELECT replace(ref::text, '-', '') AS ref, tenant FROM wallets WHERE due > 0 AND due <= $1 ORDER BY due LIMIT $2`,
   endDelivery: `DELETE FROM webhook_deliveries WHERE id = $1`,
   endPayments: `-- 0: whoever is at work on it. It is settled or released, and the journals of wallet and sale say so.
@@ -415,6 +423,10 @@ ORDER BY f.id LIMIT $5`,
 SELECT item, id, quantity FROM sale_items WHERE tenant = $1 AND sale = $2 AND item > $3 ORDER BY item LIMIT $4`,
   listSales: `-- A page of a tenant's sales by id, after $2. Those that are not filled yet are none.
 SELECT id, terms FROM sales WHERE tenant = $1 AND id > $2 AND ready ORDER BY id LIMIT $3`,
+  listSchedules: `-- A page of a tenant's schedules by id, after $2.
+SELECT id, template, version, paused, opened_until,
+  CASE jsonb_typeof(items) WHEN 'object' THEN (items ->> 'count')::integer ELSE jsonb_array_length(items) END AS items
+FROM sale_schedules WHERE tenant = $1 AND id > $2 ORDER BY id LIMIT $3`,
   listSlots: `-- Those that begin before a time, the last of them first.
 SELECT l.starts_at, l.ends_at, l.sale, l.version, l.opened_at, s.ready
 FROM sale_slots l JOIN sales s ON s.tenant = l.tenant AND s.id = l.sale
@@ -740,14 +752,19 @@ SELECT item, quantity FROM sale_items WHERE tenant = $1 AND sale = $2 AND quanti
   readSale: `SELECT terms, ready, terms = $3::jsonb AS same FROM sales WHERE tenant = $1 AND id = $2`,
   readScheduleItems: `-- None: it was changed since.
 SELECT items FROM sale_schedules WHERE tenant = $1 AND id = $2 AND version = $3`,
-  readSchedule: `SELECT template, jsonb_array_length(items) AS items, version, paused, opened_until, clock_ms() AS now
+  readSchedule: `-- \`items\`: how many there are, listed or by a template; null: whoever opens a slot makes them.
+SELECT template, version, paused, opened_until, clock_ms() AS now,
+  CASE jsonb_typeof(items) WHEN 'object' THEN (items ->> 'count')::integer ELSE jsonb_array_length(items) END AS items
 FROM sale_schedules WHERE tenant = $1 AND id = $2`,
   readSettings: `SELECT secret, created_at FROM settings`,
-  readSlots: `-- Those that end after a time, the first of them first.
+  readSlots: `-- Those that end after a time, the first of them first. Looked for from the last one back, so that what is long past is not read: with 200,000
+-- slots 2 ms instead of 35. As far ahead as slots are opened, however often their length was changed, there are no 2,000.
 SELECT l.starts_at, l.ends_at, l.sale, l.version, l.options, l.opened_at, s.ready, (s.terms ->> 'buckets')::integer AS buckets
-FROM sale_slots l JOIN sales s ON s.tenant = l.tenant AND s.id = l.sale
-WHERE l.tenant = $1 AND l.schedule = $2 AND l.ends_at > $3
-ORDER BY l.starts_at LIMIT $4`,
+FROM (
+  SELECT * FROM (SELECT * FROM sale_slots WHERE tenant = $1 AND schedule = $2 ORDER BY starts_at DESC LIMIT 2000) late
+  WHERE ends_at > $3 ORDER BY starts_at LIMIT $4
+) l JOIN sales s ON s.tenant = l.tenant AND s.id = l.sale
+ORDER BY l.starts_at`,
   readSoldEntries: `-- Checkouts and purchases of a bucket of a sale, in order: from a seq on, up to another, so many at most. \`sold\`: what was bought.
 SELECT seq, hash, key, CASE WHEN kind = 'settle' THEN metadata END AS sold
 FROM entries WHERE wallet = $1 AND seq >= $2 AND seq <= $3 AND kind IN ('hold', 'extend', 'settle')

@@ -39,6 +39,8 @@ onBothPaths((path) => {
     const code = await fill('ann', { id: 'guitar' })
     const first = await sale.purchase(code, { pay: { wallet: wallet.id, price: 100 } })
     const again = { ...first, replayed: true }
+    const { items, at: closedAt } = first
+    expect(await path.hf.checkoutRef(code).get()).toMatchObject({ status: 'purchased', items, closedAt })
     // The wallet is empty now, and that is no reason to refuse what it has bought.
     expect(await sale.purchase(code, { pay: { wallet: wallet.id, price: 100 } })).toEqual(again)
     expect(await sale.purchase(code, { pay: { wallet: wallet.id, price: 60 } })).toEqual(again)

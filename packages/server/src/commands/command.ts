@@ -31,6 +31,12 @@ export interface Definition {
   readonly run: Run
 }
 
+/** Loaded when they run: help, and a mistake on the command line, need not wait for a whole server. */
+export const from =
+  <Module>(load: () => Promise<Module>, pick: (module: Module) => Run): Run =>
+  async (...given) =>
+    pick(await load())(...given)
+
 /** In the order of the table: that of the help, and of what is given by its place. */
 export const optionsOf = (name: CommandName): Option<unknown>[] =>
   Object.values<Option<unknown>>(OPTIONS).filter(({ commands }) => commands.includes(name))

@@ -1,5 +1,6 @@
 import type { CommandName } from '../config/index.js'
-import type { Definition, Run } from './command.js'
+import { type Definition, from } from './command.js'
+import { SALE_COMMANDS } from './sale/definitions.js'
 
 /** Of the repository: flags and all go to another program, as they are. */
 export interface PassedOn {
@@ -7,18 +8,11 @@ export interface PassedOn {
   readonly description: string
 }
 
-/** Loaded when they run: help, and a mistake on the command line, need not wait for a whole server. */
-const from =
-  <Module>(load: () => Promise<Module>, pick: (module: Module) => Run): Run =>
-  async (...given) =>
-    pick(await load())(...given)
-
 const keys = () => import('./keys.js')
 const webhooks = () => import('./webhooks.js')
 const flags = () => import('./flags.js')
 const reading = () => import('./wallet/reading.js')
 const moves = () => import('./wallet/moves.js')
-const sales = () => import('./sale/sales.js')
 
 /** What a first word stands for. */
 export const GROUPS = {
@@ -240,48 +234,7 @@ export const COMMANDS: readonly Definition[] = [
       (module) => module.watch,
     ),
   },
-  {
-    name: 'sale open',
-    description: 'make a sale and fill it. The same again changes nothing',
-    run: from(sales, (one) => one.open),
-  },
-  {
-    name: 'sale status',
-    description: 'what can be had, what lies in checkouts, what is sold',
-    run: from(sales, (one) => one.status),
-  },
-  { name: 'sale list', description: 'sales in the order of their ids', run: from(sales, (one) => one.list) },
-  { name: 'sale items', description: 'its items, and what is left of each', run: from(sales, (one) => one.items) },
-  {
-    name: 'sale checkout',
-    description: "set items aside for a user, in the user's running checkout or in a new one",
-    run: from(sales, (one) => one.checkOut),
-  },
-  { name: 'sale running', description: "a user's running checkout", run: from(sales, (one) => one.running) },
-  { name: 'sale code', description: 'how the checkout of a code stands', run: from(sales, (one) => one.code) },
-  {
-    name: 'sale purchase',
-    description: 'buy what is in a checkout. Again: the first answer',
-    run: from(sales, (one) => one.purchase),
-  },
-  {
-    name: 'sale cancel',
-    description: 'give back what is in a checkout',
-    run: from(sales, (one) => one.cancel),
-  },
-  {
-    name: 'sale close',
-    description: 'take no more checkouts. What is in one can be bought until it runs out',
-    run: from(sales, (one) => one.close),
-  },
-  {
-    name: 'sale watch',
-    description: 'how it goes, live, until the sale is over or Ctrl-C',
-    run: from(
-      () => import('./sale/watch.js'),
-      (module) => module.watch,
-    ),
-  },
+  ...SALE_COMMANDS,
   {
     name: 'stripe402 import',
     description:

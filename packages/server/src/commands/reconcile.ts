@@ -79,7 +79,13 @@ async function withHoldfast<T>({ config, nameOf }: ReadConfig, work: (hf: Holdfa
   })
   await connections.close()
   try {
-    const hf = await Holdfast.connect({ redis: redisUrl, postgres: databaseUrl, schema, migrate: false })
+    const hf = await Holdfast.connect({
+      redis: redisUrl,
+      postgres: databaseUrl,
+      schema,
+      migrate: false,
+      saleAttempts: false,
+    })
     try {
       return await work(hf)
     } finally {

@@ -13,7 +13,7 @@ import { createMetrics } from '../metrics/index.js'
 import { VERSION } from '../version.js'
 import { EXIT, type Run } from './command.js'
 
-type Optional = 'auditWebhookUrl' | 'auditWebhookSecret' | 'corsOrigins' | 'webhookHosts'
+type Optional = 'auditWebhookUrl' | 'auditWebhookSecret' | 'corsOrigins' | 'webhookHosts' | 'saleBloomItems'
 
 /** What `serve` needs, and `dev` finds for itself: `readConfig` has seen to it that it is there. */
 export type ServeConfig = { [Name in Exclude<keyof Config, Optional>]-?: NonNullable<Config[Name]> } & Pick<

@@ -37,7 +37,8 @@ export async function withHoldfast<T>(
   const progress = progressOf(terminal)
   try {
     const { redis, postgres } = connections
-    const hf = await Holdfast.connect({ redis, postgres, migrate: false, audit: false })
+    // How long attempts are kept is for servers to say: one that takes long must not take any away.
+    const hf = await Holdfast.connect({ redis, postgres, migrate: false, audit: false, saleAttempts: false })
     try {
       return await work({ hf, signal: stop.signal, progress })
     } finally {

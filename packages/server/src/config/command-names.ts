@@ -49,6 +49,7 @@ export const OF_A_SALE = [
   'sale open',
   'sale status',
   'sale items',
+  'sale attempts',
   'sale checkout',
   'sale running',
   'sale close',
@@ -56,7 +57,21 @@ export const OF_A_SALE = [
 ] as const
 /** Of one checkout, by its code. */
 export const OF_A_CHECKOUT = ['sale code', 'sale purchase', 'sale cancel'] as const
-export const SALES = ['sale list', ...OF_A_SALE, ...OF_A_CHECKOUT] as const
+/** Of one schedule, by its id. */
+export const OF_A_SCHEDULE = [
+  'sale repeat',
+  'sale schedule',
+  'sale slots',
+  'sale current',
+  'sale next',
+  'sale pause',
+  'sale resume',
+] as const
+/** Say what a sale is opened with, or every sale of a schedule. */
+export const OPENINGS = ['sale open', 'sale repeat'] as const
+/** Show a part of a longer list. */
+export const SALE_PAGES = ['sale list', 'sale items', 'sale attempts', 'sale schedules', 'sale slots'] as const
+export const SALES = ['sale list', ...OF_A_SALE, ...OF_A_CHECKOUT, 'sale schedules', ...OF_A_SCHEDULE] as const
 
 /** Ask a server that runs. */
 export const ON_A_SERVER = [...WALLETS, ...SALES] as const

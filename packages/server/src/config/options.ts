@@ -1,4 +1,4 @@
-import type { EventName, ItemOptions } from 'holdfast'
+import type { EventName, ItemOptions, PayOptions } from 'holdfast'
 import type { Scope } from '../access/scopes.js'
 import { ON_A_DATABASE, ON_A_SERVER } from './command-names.js'
 import { type Option, option } from './option.js'
@@ -9,6 +9,7 @@ import { FLAG_OPTIONS } from './options/flags.js'
 import { KEY_OPTIONS } from './options/keys.js'
 import { PRIMITIVES } from './options/primitives.js'
 import { SALE_OPTIONS } from './options/sales.js'
+import { SELLING } from './options/selling.js'
 import { SERVING } from './options/serving.js'
 import { STRIPE402_OPTIONS } from './options/stripe402.js'
 import { UPKEEP } from './options/upkeep.js'
@@ -28,6 +29,7 @@ export const OPTIONS = {
   ...UPKEEP,
   ...EVENTS,
   ...PRIMITIVES,
+  ...SELLING,
   ...KEY_OPTIONS,
   ...FLAG_OPTIONS,
   ...WALLET_OPTIONS,
@@ -62,6 +64,7 @@ export const OPTIONS = {
   | Option<readonly Scope[]>
   | Option<readonly EventName[]>
   | Option<readonly ItemOptions[]>
+  | Option<PayOptions['price']>
 >
 
 export type OptionName = keyof typeof OPTIONS

@@ -50,7 +50,12 @@ function expectation({ keyword, params, message }: ErrorObject): string {
   return (message ?? keyword).replace(/^must (NOT )?(be |have |match )?/, (_, not) => (not ? 'not ' : ''))
 }
 
-const articled = (noun: string): string => `${/^[aeiou]/.test(noun) ? 'an' : 'a'} ${noun}`
+/** One kind, or several of which any will do. */
+const articled = (nouns: string | readonly string[]): string =>
+  [nouns]
+    .flat()
+    .map((noun) => `${/^[aeiou]/.test(noun) ? 'an' : 'a'} ${noun}`)
+    .join(' or ')
 
 const SHOWN_MAX = 60
 

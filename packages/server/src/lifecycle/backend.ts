@@ -4,6 +4,7 @@ import { ApiKeys, Gate } from '../access/index.js'
 import { FindingsNews, FindingsWebhook, RequestedAudits } from '../audit/index.js'
 import { EventHub, type EventSettings } from '../events/index.js'
 import type { ServerTelemetry } from '../metrics/index.js'
+import { type SaleSettings, ScheduleDriver, saleOptionsOf } from '../sales/index.js'
 import { type DispatcherSettings, WebhookDispatcher, Webhooks } from '../webhooks/index.js'
 import type { Connections } from './connections.js'
 
@@ -15,13 +16,14 @@ export interface Backend {
   events: EventHub
   webhooks: Webhooks
   audits: RequestedAudits
+  schedules: ScheduleDriver
   /** Feature flags of a tenant, to look after them. */
   flagsOf(tenant: string): FeatureFlags
   /** Answers what is under way. The connections belong to others. */
   close(): Promise<void>
 }
 
-export interface BackendSettings {
+export interface BackendSettings extends SaleSettings {
   keyRate: number
   keyConcurrent: number
   /** 0: no audits in the background. */
@@ -62,6 +64,7 @@ export async function openBackend({ redis, postgres }: Connections, settings: Ba
     migrate: false,
     telemetry,
     audit: auditOf(settings, tell),
+    ...saleOptionsOf(settings),
   }).catch(async (error) => {
     await primitives.close()
     throw error
@@ -78,15 +81,17 @@ export async function openBackend({ redis, postgres }: Connections, settings: Ba
     const webhooks = new Webhooks(postgres, keys.secret, allowed, settings.eventsKeepMs)
     const dispatcher = new WebhookDispatcher({ postgres, hub, webhooks, allowed, telemetry }, settings.deliveries)
     const sampler = samplerOf(primitives, settings)
+    const schedules = new ScheduleDriver({ holdfast, postgres, telemetry }, settings.saleSchedulesMs)
     const close = async () => {
       sampler?.stop()
+      await schedules.close()
       await Promise.all([holdfast.close(), webhook?.close(), dispatcher.close(), primitives.close()])
       await hub.close()
       await gate.close()
     }
     const audits = new RequestedAudits(holdfast, settings.auditRepair, tell)
     const flagsOf = (tenant: string) => new FeatureFlags(primitives.forTenant(tenant))
-    return { holdfast, keys, gate, events: hub, webhooks, audits, flagsOf, close }
+    return { holdfast, keys, gate, events: hub, webhooks, audits, schedules, flagsOf, close }
   } catch (error) {
     await Promise.all([holdfast.close(), primitives.close()])
     throw error

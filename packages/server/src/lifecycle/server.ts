@@ -34,7 +34,7 @@ export interface RunningServer {
 
 export async function startServer(settings: ServerSettings): Promise<RunningServer> {
   const { connections, backend, logger, metrics, version, corsOrigins = [], bodyMaxBytes } = settings
-  const { holdfast, gate, events, webhooks, audits, flagsOf } = backend
+  const { holdfast, gate, events, webhooks, audits, schedules, flagsOf } = backend
   const readiness = new Readiness(
     { redis: () => connections.redis.ping(), postgres: () => checkPostgres(connections.postgres) },
     { timeoutMs: settings.healthTimeoutMs, dispensable: ['redis'], telemetry: metrics.telemetry },
@@ -49,6 +49,7 @@ export async function startServer(settings: ServerSettings): Promise<RunningServ
     events,
     webhooks,
     audits,
+    schedules,
     flagsOf,
     corsOrigins,
     bodyMaxBytes,

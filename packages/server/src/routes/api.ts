@@ -5,6 +5,7 @@ import { flagRoutes } from './flags.js'
 import { holdRoutes } from './holds.js'
 import type { Routes } from './index.js'
 import { operationRoutes } from './operations.js'
+import { saleScheduleRoutes } from './sale-schedules.js'
 import { saleRoutes } from './sales.js'
 import { sessionRoutes } from './sessions.js'
 import { tokenRoutes } from './tokens.js'
@@ -16,7 +17,8 @@ import { webhookRoutes } from './webhooks.js'
 export type { ApiOptions } from './v1.js'
 
 /** Everything below `/v1`: behind the gate. */
-export const apiRoutes: Routes<ApiOptions> = async (app, { holdfast, gate, events, webhooks, audits, flagsOf }) => {
+export const apiRoutes: Routes<ApiOptions> = async (app, options) => {
+  const { holdfast, gate, events, webhooks, audits, schedules, flagsOf } = options
   app.addHook('onRequest', (request, reply, done) => {
     try {
       const later = letIn(gate, request, reply)
@@ -37,6 +39,7 @@ export const apiRoutes: Routes<ApiOptions> = async (app, { holdfast, gate, event
     holdRoutes,
     sessionRoutes,
     saleRoutes,
+    saleScheduleRoutes,
     transferRoutes,
     batchRoutes,
     tokenRoutes,
@@ -45,6 +48,6 @@ export const apiRoutes: Routes<ApiOptions> = async (app, { holdfast, gate, event
     auditRoutes,
     flagRoutes,
   ]) {
-    await app.register(routes, { holdfast, gate, events, webhooks, audits, flagsOf })
+    await app.register(routes, { holdfast, gate, events, webhooks, audits, schedules, flagsOf })
   }
 }

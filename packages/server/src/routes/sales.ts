@@ -1,6 +1,6 @@
-import { type CheckoutRef, HoldfastError, type Sale as SaleHandle } from 'holdfast'
+import { type CheckoutRef, checkoutDigest, HoldfastError, type Sale as SaleHandle } from 'holdfast'
 import { Type } from 'typebox'
-import { type Caller, requireKey, requireWholeTenant } from '../access/index.js'
+import { type Caller, requireKey, requireScope, requireWholeTenant } from '../access/index.js'
 import { departureOf } from '../http/departure.js'
 import {
   AfterSeq,
@@ -12,10 +12,12 @@ import {
   Id,
   oneOf,
   PageLimit,
+  Pay,
   Purchase,
   RunningCheckout,
   refTo,
   Sale,
+  SaleAttemptPage,
   SaleItemPage,
   SaleOpening,
   SalePage,
@@ -24,7 +26,7 @@ import type { Routes } from './index.js'
 import { type ApiOptions, KeyedHeaders, keyOf, SalePath, UnkeyedHeaders, waitOf } from './v1.js'
 
 /** A list of some 200,000 items; a sale of more is opened by a program that has the library. Only of who may sell, which is checked before. */
-const OPENING_MAX_BYTES = 8 * 1024 * 1024
+export const OPENING_MAX_BYTES = 8 * 1024 * 1024
 
 const CodePath = Type.Object({ code: Code })
 
@@ -46,12 +48,13 @@ const PurchaseBody = Type.Object(
         'Where stock is set aside only when it is bought: all or nothing (default), or what is left',
       ),
     ),
+    pay: Type.Optional(Pay),
   },
   { additionalProperties: false },
 )
 
 /** Sales are the tenant's as a whole, and their buyers are no wallets: a key for some wallets, or a token for one, has no business here. */
-function requireSales(caller: Caller): void {
+export function requireSales(caller: Caller): void {
   requireKey(caller)
   requireWholeTenant(caller)
 }
@@ -130,6 +133,30 @@ export const saleRoutes: Routes<ApiOptions> = async (app, options) => {
     return { data, next: data.length === query.limit ? (data.at(-1)?.number ?? null) : null }
   })
 
+  const attempts = {
+    operationId: 'listSaleAttempts',
+    summary: 'What was tried in it, refused or not, in the order of its time, a page at a time',
+    tags,
+    params: SalePath,
+    querystring: Type.Object({
+      user: Type.Optional(Type.String({ ...Id, description: 'Only of this user' })),
+      after: Type.Optional(Type.String({ pattern: '^(\\d{1,15}-){2}\\d{1,15}$' })),
+      limit: PageLimit,
+    }),
+    response: { 200: SaleAttemptPage },
+  }
+  app.get('/sales/:sale/attempts', { schema: attempts, config: reading }, async ({ caller, params, query }, reply) => {
+    const sale = saleOf(options, caller, params.sale)
+    const asked = await sale.attempts({ ...query, signal: departureOf(reply) })
+    if (asked.length === 0 && (await sale.status()) === null) throw new HoldfastError('sale_not_found')
+    // Whoever may only look on is told of no code.
+    const data = asked.map(({ checkout, ...attempt }) => ({
+      ...attempt,
+      ...(checkout !== undefined && { checkout: checkoutDigest(checkout) }),
+    }))
+    return { data, next: data.length === query.limit ? (data.at(-1)?.position ?? null) : null }
+  })
+
   const close = {
     operationId: 'closeSale',
     summary: 'Take no more checkouts. What is in one can be bought until it runs out',
@@ -200,10 +227,19 @@ export const saleRoutes: Routes<ApiOptions> = async (app, options) => {
     body: PurchaseBody,
     response: { 200: refTo(Purchase) },
   }
-  const purchasing = { scope: 'buy', refusals: [...ofACode, 'user_limit', 'sold_out'] } as const
+  const byTheWallet = ['wallet_not_found', 'insufficient_funds', 'wallet_frozen', 'wallet_closed'] as const
+  const purchasing = {
+    scope: 'buy',
+    refusals: [...ofACode, 'sale_not_active', 'user_limit', 'sold_out', ...byTheWallet],
+  } as const
   app.post('/checkouts/:code/purchase', { schema: purchase, config: purchasing }, async (request, reply) => {
-    const checkout = checkoutOf(options, request.caller, request.params.code)
-    return checkout.purchase({ ...request.body, ...waitOf(request, reply) })
+    const { caller, params, body } = request
+    const checkout = checkoutOf(options, caller, params.code)
+    const { signal, ...preferred } = waitOf(request, reply)
+    if (!body.pay) return checkout.purchase({ ...body, ...preferred, signal })
+    // Who pays takes money out of a wallet. That is always committed before it is acknowledged, whatever is preferred.
+    requireScope(caller, 'spend')
+    return checkout.purchase({ ...body, signal })
   })
 
   const cancel = {

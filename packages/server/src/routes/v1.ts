@@ -8,6 +8,7 @@ import type { EventHub } from '../events/index.js'
 import { departureOf } from '../http/departure.js'
 import { idempotencyKeyOf } from '../http/idempotency-key.js'
 import { preferredDurability } from '../http/prefer.js'
+import type { ScheduleDriver } from '../sales/index.js'
 import { Id } from '../schemas/index.js'
 import type { Webhooks } from '../webhooks/index.js'
 
@@ -18,6 +19,7 @@ export interface ApiOptions {
   readonly events: EventHub
   readonly webhooks: Webhooks
   readonly audits: RequestedAudits
+  readonly schedules: ScheduleDriver
   /** Feature flags of a tenant, to look after them. */
   readonly flagsOf: (tenant: string) => FeatureFlags
 }

@@ -51,6 +51,10 @@ async function furnish(call: Caller): Promise<void> {
     body: { user: 'alice', items: terms.items.map(({ id }) => ({ id })) },
     key: 'c',
   })
+  const { startsAt: _, endsAt: __, ...template } = { ...terms, every: 86_400_000 }
+  await call('PUT', '/v1/sale-schedules/h', { body: template })
+  // Not while it opens sales by itself.
+  await call('POST', '/v1/sale-schedules/h/pause')
   for (const id of WALLETS) {
     const path = `/v1/wallets/${encodeURIComponent(id)}`
     await call('PUT', path, { body: { currency: 'usd', metadata: { secret: 'of the victim' } } })
@@ -71,7 +75,15 @@ async function belongings(): Promise<unknown> {
     const keys = await client.query("SELECT id, scopes, revoked_at FROM holdfast.api_keys WHERE tenant = 'victim'")
     const flags = await client.query("SELECT * FROM holdfast.flags WHERE tenant = 'victim'")
     const sales = await client.query("SELECT * FROM holdfast.sales WHERE tenant = 'victim' ORDER BY id")
-    return { sales: sales.rows, flags: flags.rows, wallets: wallets.rows, entries: entries.rows, keys: keys.rows }
+    const schedules = await client.query("SELECT * FROM holdfast.sale_schedules WHERE tenant = 'victim'")
+    return {
+      schedules: schedules.rows,
+      sales: sales.rows,
+      flags: flags.rows,
+      wallets: wallets.rows,
+      entries: entries.rows,
+      keys: keys.rows,
+    }
   } finally {
     await client.end()
   }

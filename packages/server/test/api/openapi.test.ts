@@ -209,8 +209,23 @@ describe('what the server answers', () => {
     await check('GET', `/v1/checkouts/${code}`)
     const second = await check('POST', '/v1/sales/described/checkouts', { ...order, items: [{ id: 'a' }] }, 'p')
     await check('DELETE', `/v1/checkouts/${second.body.code}`)
+    const third = await check('POST', '/v1/sales/described/checkouts', { ...order, items: [{ id: 'a' }] }, 'r')
+    const pay = { wallet: id, price: { a: 2 }, counter: 'shop', metadata: { order: 1 } }
+    await check('POST', `/v1/checkouts/${third.body.code}/purchase`, { pay })
+    await check('GET', '/v1/sales/described/attempts?user=ann&limit=2')
     await check('GET', '/v1/sales/described/items')
     await check('POST', '/v1/sales/described/close')
+    const schedule = '/v1/sale-schedules/described'
+    const { startsAt: _, endsAt: __, ...template } = { ...terms, every: 86_400_000, ahead: 86_400_000 }
+    await check('PUT', schedule, template)
+    await check('PUT', schedule, { ...template, items: { id: '{sale}-{n}', count: 9, quantity: 2 }, limit: 3 })
+    await check('GET', '/v1/sale-schedules')
+    await check('GET', schedule)
+    await check('GET', `${schedule}/slots?limit=1`)
+    await check('GET', `${schedule}/current`)
+    await check('GET', `${schedule}/next`)
+    await check('POST', `${schedule}/pause`)
+    await check('POST', `${schedule}/resume`)
     await check('GET', '/health/live')
     await check('GET', '/health/ready')
     await check('GET', '/health')
@@ -232,6 +247,12 @@ describe('what the server answers', () => {
       ['POST', '/v1/sales/described/checkouts', order, undefined],
       ['POST', '/v1/sales/described/checkouts', order, 'q'],
       ['POST', '/v1/checkouts/none/purchase', {}, undefined],
+      ['POST', '/v1/checkouts/none/purchase', { pay: { wallet: id, price: -1 } }, undefined],
+      ['GET', '/v1/sales/none/attempts', undefined, undefined],
+      ['PUT', schedule, { ...template, items: 5 }, undefined],
+      ['GET', '/v1/sale-schedules/none', undefined, undefined],
+      ['GET', '/v1/sale-schedules/none/current', undefined, undefined],
+      ['POST', '/v1/sale-schedules/none/pause', undefined, undefined],
       ['DELETE', `/v1/checkouts/${code}`, undefined, undefined],
       ['POST', '/v1/webhooks', { url: 'http://example.com/' }, undefined],
       ['GET', '/v1/flags/described', undefined, undefined],

@@ -9,6 +9,8 @@ import { Readiness } from '../../src/health/index.js'
 import { type Backend, type BackendSettings, openBackend } from '../../src/lifecycle/index.js'
 import { createLogger } from '../../src/logging/index.js'
 import { createMetrics } from '../../src/metrics/index.js'
+import type { SaleSettings } from '../../src/sales/index.js'
+import { SALE_DEFAULTS } from './settings.js'
 
 export interface Answer {
   status: number
@@ -34,6 +36,7 @@ export interface ApiSettings extends Partial<Pick<AppOptions, 'corsOrigins' | 'b
   eventsExpiringMs?: number
   auditRepair?: boolean
   keySampleMs?: number
+  sales?: Partial<SaleSettings>
   streams?: BackendSettings['streams']
   deliveries?: BackendSettings['deliveries']
   webhookHosts?: readonly string[]
@@ -64,6 +67,7 @@ export class Api {
       eventsExpiringMs = 0,
       auditRepair = false,
       streams,
+      sales,
       ...others
     } = settings
     const { webhookHosts = ['127.0.0.1'], deliveries } = settings
@@ -88,6 +92,8 @@ export class Api {
       keySampleMs: settings.keySampleMs ?? 0,
       eventsKeepMs: 604_800_000,
       eventsExpiringMs,
+      ...SALE_DEFAULTS,
+      ...sales,
       ...(streams && { streams }),
       webhookHosts,
       deliveries: { pollMs: 50, backoffMs: 40, timeoutMs: 400, ...deliveries },

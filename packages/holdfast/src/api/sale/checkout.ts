@@ -83,16 +83,17 @@ export class CheckoutRef {
   }
 }
 
-/** Whatever ends a checkout has a key of its own, so that neither is looked for along the journal. */
-const ENDS = [
-  ['purchased', '~purchase:'],
-  ['cancelled', '~cancel:'],
-  ['expired', '~expire:'],
-] as const
+/** Most of what ends a checkout has a key that follows from its code, so that it need not be looked for along the journal. */
+const ENDS = ['~purchase:', '~cancel:', '~expire:'] as const
+const STATUS: Partial<Record<MachineEntry['kind'], CheckoutState['status']>> = {
+  settle: 'purchased',
+  release: 'cancelled',
+  expire: 'expired',
+}
 
 async function readState(tenant: SaleTenant, sale: string, code: string): Promise<CheckoutState> {
   const ref = readCode(code) as string
-  const keys = [code, ...ENDS.map(([, prefix]) => prefix + code)]
+  const keys = [code, ...ENDS.map((prefix) => prefix + code)]
   const [made, ...ends] = await tenant.journal.find(keys.map((key) => ({ ref, key })))
   // A later call that went into a running checkout has a code as its key as well, and nobody was ever told that.
   if (made?.kind !== 'hold') throw new HoldfastError('checkout_not_found')
@@ -100,19 +101,20 @@ async function readState(tenant: SaleTenant, sale: string, code: string): Promis
     const items = await tenant.memoryOf(tenant.keys.tenant, sale).byNumber(lines.map(({ item }) => item))
     return lines.map(({ quantity }, at) => ({ id: items[at]?.id ?? '', quantity }))
   }
-  for (const [at, [status]] of ENDS.entries()) {
-    const end = ends[at]
-    if (!end) continue
-    const items = status === 'purchased' ? await named(readLinesText(end.metadata)) : []
-    return { code, sale, status, items, expiresAt: end.holdExpiresAt, closedAt: end.at }
-  }
-  const open = await readOpen(tenant, ref, made)
-  return { code, sale, status: 'open', items: await named(open.lines), expiresAt: open.expiresAt }
+  const found = ends.find((end) => end !== null)
+  const open = found ? null : await readOpen(tenant, ref, made)
+  if (open) return { code, sale, status: 'open', items: await named(open.lines), expiresAt: open.expiresAt }
+  // What is not running and has no such key was paid out of a wallet, under a key of the payment's; or it is just being ended.
+  const last = found ?? (await tenant.journal.holdEntry(ref, code)) ?? made
+  const status = STATUS[last.kind] ?? 'open'
+  const isThere = status === 'open' || status === 'purchased'
+  const items = isThere ? await named(readLinesText(last.metadata)) : []
+  const closedAt = status === 'open' ? {} : { closedAt: last.at }
+  return { code, sale, status, items, expiresAt: last.holdExpiresAt, ...closedAt }
 }
 
+/** Null: it is not running, as far as Redis knows. */
 async function readOpen(tenant: SaleTenant, ref: string, made: MachineEntry) {
   const running = await readRunning(tenant, tenant.keys.place(ref), readCheckout(made.params).buyer)
-  if (running?.hold === made.key) return running
-  // It is being bought or cancelled, or was since: as it was made is as good an answer as any.
-  return { lines: readLinesText(made.metadata), expiresAt: made.holdExpiresAt }
+  return running?.hold === made.key ? running : null
 }

@@ -31,7 +31,7 @@ export function saleFacts(sale: FeedSale, entry: MachineEntry): [SaleEventName, 
 
 function factsOf(sale: FeedSale, entry: MachineEntry): [SaleEventName, Facts] | null {
   const { kind, hold, params, metadata, amount, availableDelta, holdExpiresAt: expiresAt } = entry
-  const checkout = digestOf(hold)
+  const checkout = checkoutDigest(hold)
   if (params.startsWith('checkout ')) {
     const added = named(sale, readCheckout(params).lines)
     const items = named(sale, readLinesText(metadata))
@@ -63,7 +63,7 @@ export function saleNotice(sale: FeedSale, notice: NonNullable<FeedItem['notice'
 /**
  * What stands for a code, which buys and so is told to nobody but its buyer. Whoever has the code knows by this that it is the one.
  */
-const digestOf = (code: string): string => createHash('sha256').update(code).digest('hex').slice(0, 32)
+export const checkoutDigest = (code: string): string => createHash('sha256').update(code).digest('hex').slice(0, 32)
 
 const named = ({ itemIds }: FeedSale, lines: readonly { item: number; quantity: number }[]) =>
   lines.map(({ item, quantity }) => ({ id: itemIds.get(item) ?? '', quantity }))

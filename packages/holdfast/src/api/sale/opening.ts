@@ -1,8 +1,9 @@
 import type { Clock } from '../../engine/index.js'
 import { HoldfastError } from '../../errors/index.js'
-import type { OpenSlot, PostgresSchedules, ScheduleRow } from '../../journal/index.js'
+import type { ItemTemplateRow, ListedItem, OpenSlot, PostgresSchedules, ScheduleRow } from '../../journal/index.js'
 import type { Telemetry } from '../../telemetry/index.js'
 import { within } from '../waiting.js'
+import { itemsFrom } from './item-template.js'
 import { Sale } from './sale.js'
 import type { ItemsOf } from './schedule-terms.js'
 import { nextSlot, type Slot } from './slots.js'
@@ -154,8 +155,9 @@ export class SlotOpener {
   async #itemsOf({ items, version }: ScheduleRow, slot: Slot): Promise<readonly ItemOptions[] | null> {
     const { keys, timeoutMs } = this.#tenant
     if (items !== null) {
-      const listed = await this.#parts.schedules.items(keys.tenant, this.#id, version)
-      return listed?.map(([id, quantity]) => ({ id, quantity })) ?? null
+      const recorded = await this.#parts.schedules.items(keys.tenant, this.#id, version)
+      if (recorded === null) return null
+      return isListed(recorded) ? recorded.map(([id, quantity]) => ({ id, quantity })) : itemsFrom(recorded, slot)
     }
     const make = this.#make
     if (!make) {
@@ -204,3 +206,6 @@ export class SlotOpener {
     this.#parts.telemetry.log?.('error', 'sale_slot_failed', { reason: String(error) })
   }
 }
+
+const isListed = (items: readonly ListedItem[] | ItemTemplateRow): items is readonly ListedItem[] =>
+  Array.isArray(items)

@@ -1,5 +1,6 @@
-import type { ListedItem, ScheduleTemplate } from '../../journal/index.js'
+import type { ItemTemplateRow, ListedItem, ScheduleTemplate } from '../../journal/index.js'
 import * as check from '../validate.js'
+import { checkItemTemplate, type ItemTemplate, itemsFrom } from './item-template.js'
 import type { Slot } from './slots.js'
 import { checkTerms, type ItemOptions, type SaleOptions } from './terms.js'
 
@@ -13,13 +14,13 @@ export interface ScheduleOptions extends Omit<SaleOptions, 'items' | 'startsAt' 
   readonly offset?: number
   /** How far ahead of its slot a sale is opened, ms. Default: one slot, and not more than five minutes. */
   readonly ahead?: number
-  /** What every sale has, up to 100,000 of them; or what makes them. */
-  readonly items: readonly ItemOptions[] | ItemsOf
+  /** What every sale has, up to 100,000 of them: listed, or by a template. Or what makes them. */
+  readonly items: readonly ItemOptions[] | ItemTemplate | ItemsOf
 }
 
 export interface CheckedSchedule {
   readonly template: ScheduleTemplate
-  readonly items: readonly ListedItem[] | null
+  readonly items: readonly ListedItem[] | ItemTemplateRow | null
   readonly make: ItemsOf | null
 }
 
@@ -31,7 +32,7 @@ const AHEAD_MIN_MS = 100
 const AHEAD_SLOTS_MAX = 100
 const LISTED_MAX = 100_000
 
-export function checkSchedule(value: unknown): CheckedSchedule {
+export function checkSchedule(id: string, value: unknown): CheckedSchedule {
   const { every, offset = 0, ahead, items, ...rest } = check.options('options', value)
   for (const name of ['startsAt', 'endsAt', 'timeout', 'signal']) delete rest[name]
   const everyMs = check.integer('every', every, EVERY_MIN_MS, EVERY_MAX_MS)
@@ -47,6 +48,11 @@ export function checkSchedule(value: unknown): CheckedSchedule {
   }
   if (Array.isArray(items) && items.length > LISTED_MAX) {
     throw check.invalid('items', `up to ${LISTED_MAX} of them, or a function that makes them`, `${items.length}`)
+  }
+  if (typeof items === 'object' && items !== null && !Array.isArray(items)) {
+    const made = checkItemTemplate(id, items)
+    checkTerms({ ...rest, ...times, items: itemsFrom(made, { ...times, sale: id }) })
+    return { template, items: made, make: null }
   }
   const { items: listed } = checkTerms({ ...rest, ...times, items })
   return { template, items: listed.map(({ id, quantity }) => [id, quantity] as const), make: null }

@@ -5,24 +5,10 @@ import { type WaitOptions, within } from '../waiting.js'
 import { CurrentSlot } from './current.js'
 import { type OpeningParts, SlotOpener } from './opening.js'
 import { Sale } from './sale.js'
+import { type ScheduleState, scheduleState } from './schedule-reading.js'
 import { checkSchedule, type ScheduleOptions } from './schedule-terms.js'
 import type { Slot } from './slots.js'
 import type { SaleTenant } from './tenant.js'
-
-export interface ScheduleState {
-  readonly id: string
-  readonly every: number
-  readonly offset: number
-  readonly ahead: number
-  /** How many items each sale has; null: whoever opens one makes them. */
-  readonly items: number | null
-  /** Another one with each change. */
-  readonly version: number
-  /** Nobody opens a slot. */
-  readonly paused: boolean
-  /** Where the last slot ends that was opened; null: none was. */
-  readonly openedUntil: number | null
-}
 
 export interface OpenedSlot extends Slot {
   readonly openedAt: number
@@ -99,7 +85,7 @@ export class SaleSchedule {
    * on record. With others than before: for every slot that is not open yet, whoever opens it.
    */
   async start(options?: ScheduleOptions & WaitOptions): Promise<ScheduleState> {
-    const asked = options && checkSchedule(options)
+    const asked = options && checkSchedule(this.id, options)
     return this.#within(options, async (signal) => {
       if (asked) await this.#schedules.put(this.#tenant.keys.tenant, this.id, asked.template, asked.items)
       await this.#known.opener.start(asked?.make, signal)
@@ -126,18 +112,7 @@ export class SaleSchedule {
   async get(options: WaitOptions = {}): Promise<ScheduleState | null> {
     return this.#within(options, async () => {
       const row = await this.#schedules.read(this.#tenant.keys.tenant, this.id)
-      if (!row) return null
-      const { template, items, version, paused, openedUntil } = row
-      return {
-        id: this.id,
-        every: template.everyMs,
-        offset: template.offsetMs,
-        ahead: template.aheadMs,
-        items,
-        version,
-        paused,
-        openedUntil: openedUntil === 0 ? null : openedUntil,
-      }
+      return row && scheduleState(this.id, row)
     })
   }
 

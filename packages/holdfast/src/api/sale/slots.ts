@@ -34,6 +34,9 @@ function lineFrom({ everyMs, offsetMs }: Grid, time: number): number {
   return Math.ceil((time - offsetMs) / everyMs) * everyMs + offsetMs
 }
 
+/** The id of a sale of the schedule, as long as one can be. */
+export const longestSaleOf = (schedule: string): string => `${schedule}-${'9'.repeat(17)}`
+
 /** Hours are always there, and what is finer where it is not zero: so no two slots have the same, and they sort by time. */
 function saleOf(schedule: string, startsAt: number): string {
   const digits = new Date(startsAt).toISOString().replace(/\D/g, '')

@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { readFileSync } from 'node:fs'
-import type { Checkout, CheckoutState, ItemOptions, Purchase, SaleItemState, SaleState } from 'holdfast'
+import type { Checkout, CheckoutState, PayOptions, Purchase, SaleAttempt, SaleItemState, SaleState } from 'holdfast'
 import { type Config, ConfigError } from '../../config/index.js'
-import { itemList, oneItem } from '../../config/options/sales.js'
 import type { Run } from '../command.js'
 import { type Page, pageText, query, showing } from '../showing.js'
-import { checkoutText, itemTable, saleTable } from './texts.js'
+import { itemsOf } from './item-lists.js'
+import { attemptTable, checkoutText, itemTable, saleTable } from './texts.js'
 
 export const salePath = ({ saleId }: Config): string => `/sales/${encodeURIComponent(saleId as string)}`
 const codePath = ({ checkoutCode }: Config): string => `/checkouts/${encodeURIComponent(checkoutCode as string)}`
@@ -33,6 +32,14 @@ export const items: Run = showing<Page<SaleItemState>>(
   (page) => pageText(page, itemTable, 'There are no such items.'),
 )
 
+export const attempts: Run = showing<Page<SaleAttempt>>(
+  (config) => {
+    const { saleUser: user, afterAttempt: after, limit } = config
+    return { path: `${salePath(config)}/attempts${query({ user, after, limit })}` }
+  },
+  (page) => pageText(page, attemptTable, 'There are no such attempts.'),
+)
+
 export const checkOut: Run = showing<Checkout>(
   (config) => ({
     method: 'POST',
@@ -54,7 +61,7 @@ export const purchase: Run = showing<Purchase>(
   (config) => ({
     method: 'POST',
     path: `${codePath(config)}/purchase`,
-    body: config.take === undefined ? {} : { take: config.take },
+    body: { ...(config.take !== undefined && { take: config.take }), ...payment(config) },
   }),
   (bought) => withReplay(checkoutText({ ...bought, status: 'purchased' }), bought),
 )
@@ -69,31 +76,11 @@ export const close: Run = showing<SaleState>(
   oneSale,
 )
 
-function itemsOf({ saleItems, saleItemsFile: file }: Config): readonly ItemOptions[] {
-  if ((saleItems === undefined) === (file === undefined)) {
-    const got = file === undefined ? 'neither' : 'both'
-    throw new ConfigError(`Expected either --items or --items-file, got ${got}`)
+function payment({ payWallet: wallet, price, counter, metadata }: Config): { pay?: PayOptions } {
+  if (wallet === undefined || price === undefined) {
+    if (counter === undefined && metadata === undefined) return {}
+    throw new ConfigError('--counter, --metadata: expected --pay-with beside them, got none')
   }
-  return saleItems ?? readItems(file as string)
-}
-
-function readItems(file: string): readonly ItemOptions[] {
-  let text: string
-  try {
-    text = readFileSync(file, 'utf8').trim()
-  } catch (error) {
-    throw new ConfigError(
-      `--items-file: expected a file that can be read, got ${(error as NodeJS.ErrnoException).code}`,
-    )
-  }
-  if (text.startsWith('[')) {
-    const items = itemList(text)
-    if (items) return items
-    throw new ConfigError('--items-file: expected a JSON array, or one item a line, got JSON that is broken')
-  }
-  return text.split(/\r?\n/).map((line, at) => {
-    const item = oneItem(line.trim())
-    if (item) return item
-    throw new ConfigError(`--items-file: expected an id or id=quantity in line ${at + 1}, got something else`)
-  })
+  const kept = metadata === undefined ? {} : { metadata: JSON.parse(metadata) as unknown }
+  return { pay: { wallet, price, ...(counter !== undefined && { counter }), ...kept } }
 }

@@ -1,4 +1,4 @@
-import { MOVES, OF_A_HOLD, ON_A_SERVER, PAGES, WALLETS } from '../command-names.js'
+import { MOVES, OF_A_HOLD, ON_A_SERVER, PAGES, SALE_PAGES, WALLETS } from '../command-names.js'
 import { option } from '../option.js'
 import { amount, boolean, durationMs, integer, json, oneOf, plainText, UNIT_MS, url } from '../parsers.js'
 
@@ -140,7 +140,7 @@ export const WALLET_OPTIONS = {
     flag: 'metadata',
     hint: 'json',
     text: 'Kept with it as it is, up to 4 kB',
-    commands: ['wallet open', ...MOVES],
+    commands: ['wallet open', ...MOVES, 'sale purchase'],
     expected: 'JSON',
     parse: json,
   }),
@@ -148,7 +148,7 @@ export const WALLET_OPTIONS = {
     flag: 'counter',
     hint: 'account',
     text: 'The other side of the books. Without it: funding for credits, revenue for everything else',
-    commands: MOVES,
+    commands: [...MOVES, 'sale purchase'],
     expected: ID,
     parse: plainText(255),
   }),
@@ -164,7 +164,7 @@ export const WALLET_OPTIONS = {
     flag: 'after',
     hint: 'id',
     text: 'Those that come after this id',
-    commands: ['wallet list', 'sale list'],
+    commands: ['wallet list', 'sale list', 'sale schedules'],
     expected: ID,
     parse: plainText(255),
   }),
@@ -180,7 +180,7 @@ export const WALLET_OPTIONS = {
     flag: 'limit',
     hint: 'number',
     text: 'How many to show at most',
-    commands: [...PAGES, 'sale list', 'sale items'],
+    commands: [...PAGES, ...SALE_PAGES],
     default: 100,
     expected: 'a whole number from 1 to 1000',
     parse: integer(1, 1_000),

@@ -1,0 +1,88 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { freshDatabase, freshRedis } from '../../../../test/servers.js'
+import { Holdfast, type HoldfastError, type ScheduleOptions } from '../../src/index.js'
+
+const HOUR = 3_600_000
+
+let hf: Holdfast
+let other: Holdfast
+beforeAll(async () => {
+  const urls = { redis: await freshRedis(), postgres: await freshDatabase() }
+  const connect = () => Holdfast.connect({ ...urls, audit: false })
+  ;[hf, other] = await Promise.all([connect(), connect()])
+})
+afterAll(async () => void (await Promise.all([hf.close(), other.close()])))
+
+describe('items by a template', () => {
+  it('are made anew for each slot, by whoever opens it from what is on record', async () => {
+    // In its own name too, what looks like a place is not one.
+    const mine = hf.saleSchedule('odd {n}')
+    const items = { id: '{sale}/{startsAt}/{n}', count: 3, quantity: 2 }
+    const options = { every: HOUR, ahead: HOUR, perUser: 5, limit: 5, items }
+    expect(await mine.start(options)).toMatchObject({ items: 3, version: 1 })
+    expect(await mine.start(options)).toMatchObject({ version: 1 })
+    await mine.stop()
+    // Who has nothing but the record opens what comes next.
+    const theirs = other.saleSchedule('odd {n}')
+    const before = (await theirs.slots()).length
+    await theirs.start({ ...options, ahead: 3 * HOUR })
+    const slots = await theirs.slots()
+    expect(slots.length).toBeGreaterThan(before)
+    for (const { sale, startsAt } of slots) {
+      const listed = await other.sale(sale).items()
+      expect(listed.map(({ id, quantity }) => [id, quantity])).toEqual(
+        [1, 2, 3].map((n) => [`${sale}/${startsAt}/${n}`, 2]),
+      )
+      expect(await other.sale(sale).status()).toMatchObject({ limit: 5, stock: 5 })
+    }
+    await theirs.stop()
+    // A list in its place, and back: each a change.
+    expect(await mine.start({ ...options, items: [{ id: 'a', quantity: 9 }] })).toMatchObject({ items: 1, version: 3 })
+    expect(await mine.start(options)).toMatchObject({ items: 3, version: 4 })
+    await mine.stop()
+  })
+
+  it.each([
+    ['items.id', { id: 'a', count: 2 }],
+    ['items.id', { id: '{n}{slot}', count: 2 }],
+    ['items.id', { id: '', count: 1 }],
+    ['items.id of the last', { id: `${'x'.repeat(250)}{n}`, count: 100_000 }],
+    ['items.id of the last', { id: `${'x'.repeat(240)}{sale}`, count: 1 }],
+    ['items.count', { id: '{n}', count: 100_001 }],
+    ['items.count', { id: '{n}' }],
+    ['items.quantity', { id: '{n}', count: 1, quantity: 0 }],
+    ['items', 'a'],
+    ['limit', { id: '{n}', count: 3, quantity: 2 }],
+  ])('refuses %s that can not be, before any I/O: %j', async (name, items) => {
+    const options = { every: HOUR, perUser: 1, limit: name === 'limit' ? 7 : 1, items } as unknown as ScheduleOptions
+    const error = (await hf
+      .saleSchedule('bad')
+      .start(options)
+      .catch((error) => error)) as HoldfastError
+    expect(error).toMatchObject({ code: 'invalid_argument', message: expect.stringMatching(`^${name}: expected`) })
+    expect(await hf.saleSchedule('bad').get()).toBeNull()
+  })
+})
+
+describe('schedules of a tenant', () => {
+  it('are listed by their ids, with what their sales are opened with', async () => {
+    const mine = hf.forTenant('lister')
+    const items = [{ id: 'a' }]
+    const terms = { limit: 1, checkoutTtl: 60_000, reserve: 'purchase', buckets: 2 } as const
+    await mine.saleSchedule('b').start({ every: HOUR, perUser: 2, items })
+    await mine.saleSchedule('a').start({ every: 2 * HOUR, offset: HOUR, ahead: 5_000, perUser: 1, items, ...terms })
+    await mine.saleSchedule('c').start({ every: HOUR, perUser: 2, items: () => items })
+    await mine.saleSchedule('b').pause()
+    const [first, ...none] = await mine.saleSchedules({ limit: 1 })
+    expect(none).toEqual([])
+    expect(first).toMatchObject({ id: 'a', every: 2 * HOUR, offset: HOUR, ahead: 5_000, perUser: 1, ...terms })
+    expect(first).toEqual(await mine.saleSchedule('a').get())
+    expect(await mine.saleSchedules({ after: 'a' })).toMatchObject([
+      { id: 'b', limit: null, checkoutTtl: null, reserve: 'checkout', buckets: 1, items: 1, paused: true },
+      { id: 'c', items: null, paused: false },
+    ])
+    expect(await hf.forTenant('nobody').saleSchedules()).toEqual([])
+    await expect(mine.saleSchedules({ limit: 0 })).rejects.toMatchObject({ code: 'invalid_argument' })
+    await Promise.all(['a', 'b', 'c'].map((id) => mine.saleSchedule(id).stop()))
+  })
+})
