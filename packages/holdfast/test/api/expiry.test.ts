@@ -121,12 +121,12 @@ describe('a hold that nobody touches', () => {
       const hf = await path.another({ engine: { ...swept, claimMax: 2 } })
       for (let i = 0; i < 3; i += 1) {
         const closed = await path.wallet(10)
-        const hold = await closed.hold(10, { key: 'call', ttl: TTL })
+        const hold = await closed.hold(10, { key: 'call', ttl: 500 })
         await hold.settle(10, { key: 'end' })
         await closed.close({ key: 'close' })
       }
       const wallet = await path.wallet(100)
-      await wallet.hold(60, { key: 'call', ttl: TTL })
+      await wallet.hold(60, { key: 'call', ttl: 500 })
       await forget(path)
       await untilExpired(hf, wallet.id)
     })
