@@ -46,7 +46,7 @@ describe('holdfast sale', () => {
       /^friday +running +8 +0 +0 +10 +2026-01-01 00:00:00 /m,
     )
     const out = await done('checkout', 'friday', '--user', 'ann', '--items', 'guitar,poster=2', '--key', 'k1')
-    const [, code = ''] = /^code {5}([\w-]{43})$/m.exec(out) ?? []
+    const [, code = ''] = /^code {5}(c[\w-]{43})$/m.exec(out) ?? []
     expect(out).toMatch(/^poster +2$/m)
     expect(await done('running', 'friday', '--user', 'ann')).toContain(code)
     expect(await done('items', 'friday', '--limit', '2')).toMatch(

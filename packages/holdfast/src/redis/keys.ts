@@ -28,8 +28,8 @@ export interface KeysOptions {
 
 /** The ref of the bucket that a code leads to; null: it is no code. */
 export function readCode(code: string): string | null {
-  if (!/^[A-Za-z0-9_-]{43}$/.test(code)) return null
-  const ref = Buffer.from(code, 'base64url').toString('hex').slice(0, 32)
+  if (!/^c[A-Za-z0-9_-]{43}$/.test(code)) return null
+  const ref = Buffer.from(code.slice(1), 'base64url').toString('hex').slice(0, 32)
   return isSale(ref) ? ref : null
 }
 
@@ -131,10 +131,10 @@ export class Keys {
 
   /**
    * The code of a checkout that is made under this key: where it is, and half an HMAC, so that nobody can guess one. The same key makes the
-   * same code.
+   * same code. A letter first: what begins with a dash is taken for an option wherever people type it.
    */
   code({ ref }: Place, key: string): string {
-    return Buffer.from(ref + this.#hmac(`\0code\0${ref}\0${key}`), 'hex').toString('base64url')
+    return `c${Buffer.from(ref + this.#hmac(`\0code\0${ref}\0${key}`), 'hex').toString('base64url')}`
   }
 
   /** What stands for a wallet wherever its id must not: 32 hex characters. */

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { Command } from 'ioredis'
 import { describe, expect, it } from 'vitest'
-import { Keys } from '../../src/redis/index.js'
+import { Keys, readCode } from '../../src/redis/index.js'
 
 const secret = Buffer.from('0123456789abcdef0123456789abcdef')
 const make = (tenant = 'acme', shards = 64) => new Keys({ tenant, secret, shards })
@@ -28,6 +28,17 @@ describe('a ref', () => {
     const { ref, stockKey, walletKey } = keys.ofSale('friday', 1)
     expect(ref).not.toBe(keys.ofSale('friday', 0).ref)
     expect(slotOf(stockKey)).toBe(slotOf(walletKey))
+  })
+
+  it('has codes that nobody takes for an option, and knows where each is', () => {
+    const keys = make()
+    for (let n = 0; n < 200; n += 1) {
+      const place = keys.ofSale(`sale-${n}`, 0)
+      const code = keys.code(place, 'key')
+      expect(code).toMatch(/^[a-z][\w-]{43}$/)
+      expect(readCode(code)).toBe(place.ref)
+    }
+    expect(readCode('c'.repeat(43))).toBeNull()
   })
 
   it('differs by tenant, id and secret', () => {

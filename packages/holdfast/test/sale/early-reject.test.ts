@@ -210,7 +210,7 @@ describe('what is sold', () => {
        ), made AS (
          INSERT INTO holdfast.entries (wallet, seq, epoch, at, amount, available_delta, reserved_delta, available, reserved, kind, hash, key, counter, params, metadata)
          SELECT $1::uuid, 2 * n - 1 + step, 1, 0, 100, 0, 0, 0, 0, CASE step WHEN 0 THEN 'hold' ELSE 'settle' END::holdfast.entry_kind,
-                decode(md5(random()::text), 'hex'), CASE step WHEN 0 THEN lpad(n::text, 43, 'c') ELSE '~purchase:' || n END, 'stock', '', text
+                decode(md5(random()::text), 'hex'), CASE step WHEN 0 THEN lpad(n::text, 44, 'c') ELSE '~purchase:' || n END, 'stock', '', text
          FROM lines, generate_series(0, 1) step
        )
        INSERT INTO holdfast.wallets (ref, tenant, id, currency, opened_at, initial_limit, genesis, epoch, owner, seq, head, at, available, reserved, credit_limit, status, due, since)
@@ -289,14 +289,14 @@ describe('what is sold', () => {
     }
     const sold = new SoldItems({ journal, sold: new Watched(postgres) }, sale)
     await sold.refresh()
-    expect([seen, sold.has(2), sold.knows('3'.padStart(43, 'c'))]).toEqual([false, true, true])
+    expect([seen, sold.has(2), sold.knows('3'.padStart(44, 'c'))]).toEqual([false, true, true])
   })
 
   it('knows every code that it was told, and next to no other', () => {
     const codes = new CodeSet()
     const some = (count: number) => {
       const bytes = randomBytes(32 * count)
-      return Array.from({ length: count }, (_, n) => bytes.subarray(32 * n, 32 * n + 32).toString('base64url'))
+      return Array.from({ length: count }, (_, n) => `c${bytes.subarray(32 * n, 32 * n + 32).toString('base64url')}`)
     }
     const known = some(100_000)
     for (const code of known) codes.add(code)

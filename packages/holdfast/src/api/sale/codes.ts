@@ -1,7 +1,7 @@
-/** A code is 32 bytes, of which the last 16 are an HMAC: these eight letters are six of them. */
-const CODE_LENGTH = 43
-const FROM = 32
-const TO = 40
+/** A code is a letter and 32 bytes, of which the last 16 are an HMAC: these eight letters are six of them. */
+const CODE_LENGTH = 44
+const FROM = 33
+const TO = 41
 const SLOTS_MIN = 1_024
 
 /**
