@@ -18,7 +18,7 @@ export const PAYMENTS: readonly Mutant[] = [
     rule: 'a purchase sells what its price was held for',
     without: 'what came into the checkout in between goes along for nothing',
     patches: [
-      { file: LUA, find: 'if order.priced and order.priced ~= #checkout.lines then', replace: 'if false then' },
+      { file: LUA, find: 'if order.held and not pays_for(order, checkout.lines) then', replace: 'if false then' },
     ],
     within: 400,
   },

@@ -15,8 +15,10 @@ end
 local function move(w, change)
   local reserved = w.reserved + change.reserved
   local hold = change.hold
-  if change.available > MAX_AMOUNT or w.available + change.available + reserved > MAX_AMOUNT or reserved > MAX_AMOUNT
-    or (hold and (hold.amount > MAX_AMOUNT or hold.captured > MAX_AMOUNT)) then
+  -- So, and not the other way round: what is no number at all is not larger than anything either.
+  local fits = change.available <= MAX_AMOUNT and w.available + change.available + reserved <= MAX_AMOUNT and reserved <= MAX_AMOUNT
+    and (not hold or (hold.amount <= MAX_AMOUNT and hold.captured <= MAX_AMOUNT))
+  if not fits then
     return reject('invalid_amount', 'available', digits(w.available), 'reserved', digits(w.reserved))
   end
   return change

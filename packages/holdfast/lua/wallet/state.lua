@@ -230,7 +230,10 @@ end
 local function enter(agenda_key, ...)
   local reply = redis.pcall('ZADD', agenda_key, ...)
   if type(reply) == 'table' and reply.err then
-    redis.call('DEL', agenda_key)
+    -- Whatever else is wrong, such as that there is no room: then nothing is decided, and nothing lost.
+    if string.sub(reply.err, 1, 9) == 'WRONGTYPE' then
+      redis.call('DEL', agenda_key)
+    end
     redis.call('ZADD', agenda_key, ...)
   end
 end

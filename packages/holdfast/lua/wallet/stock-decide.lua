@@ -1,5 +1,8 @@
 -- The rules of stock; checks stand in the order of precedence. The twin of src/machine/stock-decide.ts.
 
+-- Different items in one checkout. They all stand in each of its entries.
+local LINES_MAX = 100
+
 -- Why nothing of it can be had, and of all: what there is, and what lies in checkouts and may come back.
 local function sold_out(w, left, item)
   local left_words, stock, reserved = digits(math.max(0, left)), digits(math.max(0, w.available)), digits(w.reserved)
@@ -29,6 +32,9 @@ local function check_out(w, c, now)
     end
     there[item] = true
   end
+  if #checkout.lines + #order.lines > LINES_MAX then
+    return reject('too_large', 'max', digits(LINES_MAX))
+  end
   local quantity = total(order.lines)
   local reserves = order.mode == 'reserve'
   -- What is only noted is not taken, and counts all the same: a checkout that could never be bought helps nobody.
@@ -57,11 +63,20 @@ local function check_out(w, c, now)
   })
 end
 
+-- Is it for these lines that the money is held, each of them and no other? What came into a checkout since is not paid for; nor is what the
+-- price was asked of and what Redis forgot, with something else in its place.
+local function pays_for(order, lines)
+  local sum = 0
+  for i = 1, #lines do
+    sum = sum + (order.prices[lines[i].item] or 0 / 0) * lines[i].quantity
+  end
+  return order.priced == #lines and sum == order.held
+end
+
 -- What was reserved is sold. What was only noted is taken now: all of it, or what is left of it.
 local function purchase(w, c, hold, checkout)
   local order = read_order(c)
-  -- Something came into it since: what is held does not pay for that. Nothing ever leaves a checkout, so that to count is to compare.
-  if order.priced and order.priced ~= #checkout.lines then
+  if order.held and not pays_for(order, checkout.lines) then
     return reject('hold_exceeded')
   end
   if checkout.mode == 'reserve' then

@@ -123,7 +123,11 @@ local function read_order(c)
       }
     elseif words[1] == 'purchase' then
       -- Paid for out of a wallet: which, with what, how much is held, and then a price for each line.
-      c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), priced = words[4] and #words - 6 }
+      c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), held = tonumber(words[6]), prices = {}, priced = #words - 6 }
+      for i = 7, #words do
+        local item, price = string.match(words[i], '^(%d+):(%d+)$')
+        c.order.prices[item] = tonumber(price)
+      end
     else
       c.order = { total = tonumber(words[2]), lines = read_lines(words, 3) }
     end

@@ -198,8 +198,8 @@ export class Decider {
       case 'accepted': {
         if (!at) break
         const entry = at.run.entries.find(({ seq }) => seq === answer.seq)
-        if (!entry) {
-          // One before it is gone, though it was pending: nothing behind that hole can ever be appended.
+        if (entry?.key !== attempt.command.key) {
+          // One before it is gone, though it was pending: nothing behind that hole can ever be appended. Or it is somebody else's.
           attempt.perhapsDecided = true
           attempt.lane.distrust(at.run.epoch + 1)
           break

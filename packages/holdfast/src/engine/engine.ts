@@ -30,6 +30,9 @@ import { Witnesses } from './witnesses.js'
 /** What fails within this time of the first failure failed for the same reason. */
 const POSTGRES_PATIENCE_MS = 20
 
+/** All of it ASCII: so many bytes. */
+const PARAMS_MAX = 60_000
+
 export interface EngineParts {
   readonly sequencer: Sequencer
   readonly journal: Journal
@@ -221,7 +224,7 @@ export class Engine {
   }
 
   submit(place: Place, command: Command, options: SubmitOptions): Promise<Outcome> {
-    const refusal = this.#refusal(options) ?? this.#overload(place, command)
+    const refusal = this.#refusal(options) ?? tooLarge(command) ?? this.#overload(place, command)
     if (refusal) return Promise.reject(refusal)
     return new Promise((resolve, reject) => {
       const { signal, timeoutMs = this.#options.timeoutMs } = options
@@ -341,6 +344,12 @@ export class Engine {
     this.#context.postgres.close()
     this.#groups.close()
   }
+}
+
+/** The length of params is written in two bytes, and what is longer would spoil the call of everybody who is decided with it. */
+function tooLarge({ params }: Command): HoldfastError | null {
+  if (params.length <= PARAMS_MAX) return null
+  return new HoldfastError('too_large', undefined, { length: params.length, max: PARAMS_MAX })
 }
 
 function listen(attempt: Attempt, signal: AbortSignal): void {

@@ -11,6 +11,7 @@ export {
   type CheckoutOrder,
   checkoutWords,
   emptyStock,
+  LINES_MAX,
   type Line,
   lineWords,
   type Move,

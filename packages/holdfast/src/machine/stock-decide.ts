@@ -2,8 +2,11 @@ import { type Change, giveBack, move, reject, spend, UNTOUCHED, type Verdict } f
 import {
   buyerOf,
   type Checkout,
+  LINES_MAX,
   type Line,
   linesText,
+  type Payment,
+  priceOf,
   readCheckout,
   readMove,
   readPurchase,
@@ -40,6 +43,7 @@ function checkOut(state: WalletState, stock: Stock, command: Command, now: numbe
     if (there.has(item)) return reject('duplicate_item', { item })
     there.add(item)
   }
+  if (there.size > LINES_MAX) return reject('too_large', { max: LINES_MAX })
   const quantity = total(order.lines)
   // What is only noted is not taken, and counts all the same: a checkout that could never be bought helps nobody.
   const noted = order.reserves ? 0 : total(before)
@@ -74,8 +78,7 @@ function purchase(
   { buyer, reserves, lines }: Checkout,
 ): Verdict {
   const { all, perBuyer, payment } = readPurchase(command.params)
-  // Something came into it since: what is held does not pay for that. Nothing ever leaves a checkout, so that to count is to compare.
-  if (payment && payment.prices.size !== lines.length) return reject('hold_exceeded')
+  if (payment && !paysFor(payment, lines)) return reject('hold_exceeded')
   if (reserves) {
     const sold = { hold: { ...hold, captured: hold.amount, left: 0 }, metadata: linesText(lines) }
     return move(state, { ...UNTOUCHED, kind: 'settle', amount: hold.amount, reserved: 0 - hold.left, ...sold })
@@ -109,6 +112,13 @@ function purchase(
   }
   return spend(state, change)
 }
+
+/**
+ * Is it for these lines that the money is held, each of them and no other? What came into a checkout since is not paid for; nor is what the
+ * price was asked of and what Redis forgot, with something else in its place.
+ */
+const paysFor = ({ amount, prices }: Payment, lines: readonly Line[]): boolean =>
+  prices.size === lines.length && priceOf(lines, prices) === amount
 
 /** From one part of a sale to another: all of it or nothing. */
 function pass(state: WalletState, stock: Stock, command: Command): Verdict {

@@ -44,6 +44,9 @@ export interface Checkout {
   lines: Line[]
 }
 
+/** Different items in one checkout. They all stand in each of its entries. */
+export const LINES_MAX = 100
+
 export interface Line {
   item: number
   quantity: number

@@ -178,6 +178,7 @@ export type RejectionCode =
   | 'wallet_not_empty'
   | 'sale_not_active'
   | 'duplicate_item'
+  | 'too_large'
   | 'user_limit'
   | 'sold_out'
 

@@ -8151,7 +8151,7 @@ return refund_each({ sliding = WINDOWS, log = LOG })
 
 export const stockRunning: Script = {
   name: 'stock_running',
-  sha1: 'ab76a0122a479a60df702aee43c0d669003ab28b',
+  sha1: '6cb4c53200d8857119b029970b15b177dbf9b691',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -8449,7 +8449,11 @@ mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = ton
 buyer = words[7], lines = read_lines(words, 8),
 }
 elseif words[1] == 'purchase' then
-c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), priced = words[4] and #words - 6 }
+c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), held = tonumber(words[6]), prices = {}, priced = #words - 6 }
+for i = 7, #words do
+local item, price = string.match(words[i], '^(%d+):(%d+)$')
+c.order.prices[item] = tonumber(price)
+end
 else
 c.order = { total = tonumber(words[2]), lines = read_lines(words, 3) }
 end
@@ -8567,7 +8571,9 @@ end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
 if type(reply) == 'table' and reply.err then
+if string.sub(reply.err, 1, 9) == 'WRONGTYPE' then
 redis.call('DEL', agenda_key)
+end
 redis.call('ZADD', agenda_key, ...)
 end
 end
@@ -9595,7 +9601,7 @@ end)
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: 'b55c731bb869144ad64a8873daf7f275a9175e81',
+  sha1: 'a1fba126e620b00fef56872fb5c7ab0b8e68ce48',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -9893,7 +9899,11 @@ mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = ton
 buyer = words[7], lines = read_lines(words, 8),
 }
 elseif words[1] == 'purchase' then
-c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), priced = words[4] and #words - 6 }
+c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), held = tonumber(words[6]), prices = {}, priced = #words - 6 }
+for i = 7, #words do
+local item, price = string.match(words[i], '^(%d+):(%d+)$')
+c.order.prices[item] = tonumber(price)
+end
 else
 c.order = { total = tonumber(words[2]), lines = read_lines(words, 3) }
 end
@@ -10011,7 +10021,9 @@ end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
 if type(reply) == 'table' and reply.err then
+if string.sub(reply.err, 1, 9) == 'WRONGTYPE' then
 redis.call('DEL', agenda_key)
+end
 redis.call('ZADD', agenda_key, ...)
 end
 end
@@ -10253,8 +10265,9 @@ end
 local function move(w, change)
 local reserved = w.reserved + change.reserved
 local hold = change.hold
-if change.available > MAX_AMOUNT or w.available + change.available + reserved > MAX_AMOUNT or reserved > MAX_AMOUNT
-or (hold and (hold.amount > MAX_AMOUNT or hold.captured > MAX_AMOUNT)) then
+local fits = change.available <= MAX_AMOUNT and w.available + change.available + reserved <= MAX_AMOUNT and reserved <= MAX_AMOUNT
+and (not hold or (hold.amount <= MAX_AMOUNT and hold.captured <= MAX_AMOUNT))
+if not fits then
 return reject('invalid_amount', 'available', digits(w.available), 'reserved', digits(w.reserved))
 end
 return change
@@ -10459,6 +10472,7 @@ return move(w, {
 kind = 'refund', amount = c.amount, available = c.amount, reserved = 0, hold = hold, of_refunded = refunded + c.amount,
 })
 end
+local LINES_MAX = 100
 local function sold_out(w, left, item)
 local left_words, stock, reserved = digits(math.max(0, left)), digits(math.max(0, w.available)), digits(w.reserved)
 if item then
@@ -10484,6 +10498,9 @@ if there[item] then
 return reject('duplicate_item', 'item', item)
 end
 there[item] = true
+end
+if #checkout.lines + #order.lines > LINES_MAX then
+return reject('too_large', 'max', digits(LINES_MAX))
 end
 local quantity = total(order.lines)
 local reserves = order.mode == 'reserve'
@@ -10511,9 +10528,16 @@ kind = running and 'extend' or 'hold', amount = amount, available = 0 - amount, 
 hold_id = running and running_id or c.hold, metadata = lines_text(checkout.lines, order.lines),
 })
 end
+local function pays_for(order, lines)
+local sum = 0
+for i = 1, #lines do
+sum = sum + (order.prices[lines[i].item] or 0 / 0) * lines[i].quantity
+end
+return order.priced == #lines and sum == order.held
+end
 local function purchase(w, c, hold, checkout)
 local order = read_order(c)
-if order.priced and order.priced ~= #checkout.lines then
+if order.held and not pays_for(order, checkout.lines) then
 return reject('hold_exceeded')
 end
 if checkout.mode == 'reserve' then
@@ -10835,7 +10859,7 @@ return table.concat(reply)
 
 export const walletDistrust: Script = {
   name: 'wallet_distrust',
-  sha1: 'f641b68fa39410f85cd11f0cd06281030cb43d3e',
+  sha1: '1bc453e6e8eafdffa59c0dc05ac85731e77b6a40',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -11123,7 +11147,11 @@ mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = ton
 buyer = words[7], lines = read_lines(words, 8),
 }
 elseif words[1] == 'purchase' then
-c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), priced = words[4] and #words - 6 }
+c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), held = tonumber(words[6]), prices = {}, priced = #words - 6 }
+for i = 7, #words do
+local item, price = string.match(words[i], '^(%d+):(%d+)$')
+c.order.prices[item] = tonumber(price)
+end
 else
 c.order = { total = tonumber(words[2]), lines = read_lines(words, 3) }
 end
@@ -11241,7 +11269,9 @@ end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
 if type(reply) == 'table' and reply.err then
+if string.sub(reply.err, 1, 9) == 'WRONGTYPE' then
 redis.call('DEL', agenda_key)
+end
 redis.call('ZADD', agenda_key, ...)
 end
 end
@@ -11289,7 +11319,7 @@ return 1
 
 export const walletInspect: Script = {
   name: 'wallet_inspect',
-  sha1: '706dc20317151bd99191f58811dd9b8b1a13d1c3',
+  sha1: 'f9ade3436de8dd5e70e01322a8aa4d24d6fd2964',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -11587,7 +11617,11 @@ mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = ton
 buyer = words[7], lines = read_lines(words, 8),
 }
 elseif words[1] == 'purchase' then
-c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), priced = words[4] and #words - 6 }
+c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), held = tonumber(words[6]), prices = {}, priced = #words - 6 }
+for i = 7, #words do
+local item, price = string.match(words[i], '^(%d+):(%d+)$')
+c.order.prices[item] = tonumber(price)
+end
 else
 c.order = { total = tonumber(words[2]), lines = read_lines(words, 3) }
 end
@@ -11705,7 +11739,9 @@ end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
 if type(reply) == 'table' and reply.err then
+if string.sub(reply.err, 1, 9) == 'WRONGTYPE' then
 redis.call('DEL', agenda_key)
+end
 redis.call('ZADD', agenda_key, ...)
 end
 end
@@ -11862,7 +11898,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: '3a7528baff7201ec8e8c53c85a1b8acd76f06aee',
+  sha1: 'd7fe712bd969d7c37e9d9c28b11d546123eb5582',
   keys: { min: 5, variable: false },
   resend: 'never',
   batchMax: null,
@@ -12160,7 +12196,11 @@ mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = ton
 buyer = words[7], lines = read_lines(words, 8),
 }
 elseif words[1] == 'purchase' then
-c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), priced = words[4] and #words - 6 }
+c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), held = tonumber(words[6]), prices = {}, priced = #words - 6 }
+for i = 7, #words do
+local item, price = string.match(words[i], '^(%d+):(%d+)$')
+c.order.prices[item] = tonumber(price)
+end
 else
 c.order = { total = tonumber(words[2]), lines = read_lines(words, 3) }
 end
@@ -12278,7 +12318,9 @@ end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
 if type(reply) == 'table' and reply.err then
+if string.sub(reply.err, 1, 9) == 'WRONGTYPE' then
 redis.call('DEL', agenda_key)
+end
 redis.call('ZADD', agenda_key, ...)
 end
 end
@@ -12520,8 +12562,9 @@ end
 local function move(w, change)
 local reserved = w.reserved + change.reserved
 local hold = change.hold
-if change.available > MAX_AMOUNT or w.available + change.available + reserved > MAX_AMOUNT or reserved > MAX_AMOUNT
-or (hold and (hold.amount > MAX_AMOUNT or hold.captured > MAX_AMOUNT)) then
+local fits = change.available <= MAX_AMOUNT and w.available + change.available + reserved <= MAX_AMOUNT and reserved <= MAX_AMOUNT
+and (not hold or (hold.amount <= MAX_AMOUNT and hold.captured <= MAX_AMOUNT))
+if not fits then
 return reject('invalid_amount', 'available', digits(w.available), 'reserved', digits(w.reserved))
 end
 return change
@@ -12726,6 +12769,7 @@ return move(w, {
 kind = 'refund', amount = c.amount, available = c.amount, reserved = 0, hold = hold, of_refunded = refunded + c.amount,
 })
 end
+local LINES_MAX = 100
 local function sold_out(w, left, item)
 local left_words, stock, reserved = digits(math.max(0, left)), digits(math.max(0, w.available)), digits(w.reserved)
 if item then
@@ -12751,6 +12795,9 @@ if there[item] then
 return reject('duplicate_item', 'item', item)
 end
 there[item] = true
+end
+if #checkout.lines + #order.lines > LINES_MAX then
+return reject('too_large', 'max', digits(LINES_MAX))
 end
 local quantity = total(order.lines)
 local reserves = order.mode == 'reserve'
@@ -12778,9 +12825,16 @@ kind = running and 'extend' or 'hold', amount = amount, available = 0 - amount, 
 hold_id = running and running_id or c.hold, metadata = lines_text(checkout.lines, order.lines),
 })
 end
+local function pays_for(order, lines)
+local sum = 0
+for i = 1, #lines do
+sum = sum + (order.prices[lines[i].item] or 0 / 0) * lines[i].quantity
+end
+return order.priced == #lines and sum == order.held
+end
 local function purchase(w, c, hold, checkout)
 local order = read_order(c)
-if order.priced and order.priced ~= #checkout.lines then
+if order.held and not pays_for(order, checkout.lines) then
 return reject('hold_exceeded')
 end
 if checkout.mode == 'reserve' then
@@ -13014,7 +13068,7 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: '4b98ba99fddee245f498b9f569ad1629b83a89f6',
+  sha1: '4b9b959ee337694d10bdca2ad3bf870065e77d12',
   keys: { min: 3, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -13312,7 +13366,11 @@ mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = ton
 buyer = words[7], lines = read_lines(words, 8),
 }
 elseif words[1] == 'purchase' then
-c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), priced = words[4] and #words - 6 }
+c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), held = tonumber(words[6]), prices = {}, priced = #words - 6 }
+for i = 7, #words do
+local item, price = string.match(words[i], '^(%d+):(%d+)$')
+c.order.prices[item] = tonumber(price)
+end
 else
 c.order = { total = tonumber(words[2]), lines = read_lines(words, 3) }
 end
@@ -13430,7 +13488,9 @@ end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
 if type(reply) == 'table' and reply.err then
+if string.sub(reply.err, 1, 9) == 'WRONGTYPE' then
 redis.call('DEL', agenda_key)
+end
 redis.call('ZADD', agenda_key, ...)
 end
 end
@@ -13597,7 +13657,7 @@ return reply
 
 export const walletRecall: Script = {
   name: 'wallet_recall',
-  sha1: '2e10da5655bbfbbbb4ae483cfcf3fb7ed87c2729',
+  sha1: 'acba3cca83b597014ac554fb694e004decca6eab',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -13885,7 +13945,11 @@ mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = ton
 buyer = words[7], lines = read_lines(words, 8),
 }
 elseif words[1] == 'purchase' then
-c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), priced = words[4] and #words - 6 }
+c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), held = tonumber(words[6]), prices = {}, priced = #words - 6 }
+for i = 7, #words do
+local item, price = string.match(words[i], '^(%d+):(%d+)$')
+c.order.prices[item] = tonumber(price)
+end
 else
 c.order = { total = tonumber(words[2]), lines = read_lines(words, 3) }
 end
@@ -14003,7 +14067,9 @@ end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
 if type(reply) == 'table' and reply.err then
+if string.sub(reply.err, 1, 9) == 'WRONGTYPE' then
 redis.call('DEL', agenda_key)
+end
 redis.call('ZADD', agenda_key, ...)
 end
 end
@@ -14149,7 +14215,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: 'e3f18993fa2345b5bf6387042d805b4e978c2e62',
+  sha1: '2a5836fe3e22466569ad46f06c76290a3486277b',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -14447,7 +14513,11 @@ mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = ton
 buyer = words[7], lines = read_lines(words, 8),
 }
 elseif words[1] == 'purchase' then
-c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), priced = words[4] and #words - 6 }
+c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), held = tonumber(words[6]), prices = {}, priced = #words - 6 }
+for i = 7, #words do
+local item, price = string.match(words[i], '^(%d+):(%d+)$')
+c.order.prices[item] = tonumber(price)
+end
 else
 c.order = { total = tonumber(words[2]), lines = read_lines(words, 3) }
 end
@@ -14565,7 +14635,9 @@ end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
 if type(reply) == 'table' and reply.err then
+if string.sub(reply.err, 1, 9) == 'WRONGTYPE' then
 redis.call('DEL', agenda_key)
+end
 redis.call('ZADD', agenda_key, ...)
 end
 end
@@ -14807,8 +14879,9 @@ end
 local function move(w, change)
 local reserved = w.reserved + change.reserved
 local hold = change.hold
-if change.available > MAX_AMOUNT or w.available + change.available + reserved > MAX_AMOUNT or reserved > MAX_AMOUNT
-or (hold and (hold.amount > MAX_AMOUNT or hold.captured > MAX_AMOUNT)) then
+local fits = change.available <= MAX_AMOUNT and w.available + change.available + reserved <= MAX_AMOUNT and reserved <= MAX_AMOUNT
+and (not hold or (hold.amount <= MAX_AMOUNT and hold.captured <= MAX_AMOUNT))
+if not fits then
 return reject('invalid_amount', 'available', digits(w.available), 'reserved', digits(w.reserved))
 end
 return change
@@ -15013,6 +15086,7 @@ return move(w, {
 kind = 'refund', amount = c.amount, available = c.amount, reserved = 0, hold = hold, of_refunded = refunded + c.amount,
 })
 end
+local LINES_MAX = 100
 local function sold_out(w, left, item)
 local left_words, stock, reserved = digits(math.max(0, left)), digits(math.max(0, w.available)), digits(w.reserved)
 if item then
@@ -15038,6 +15112,9 @@ if there[item] then
 return reject('duplicate_item', 'item', item)
 end
 there[item] = true
+end
+if #checkout.lines + #order.lines > LINES_MAX then
+return reject('too_large', 'max', digits(LINES_MAX))
 end
 local quantity = total(order.lines)
 local reserves = order.mode == 'reserve'
@@ -15065,9 +15142,16 @@ kind = running and 'extend' or 'hold', amount = amount, available = 0 - amount, 
 hold_id = running and running_id or c.hold, metadata = lines_text(checkout.lines, order.lines),
 })
 end
+local function pays_for(order, lines)
+local sum = 0
+for i = 1, #lines do
+sum = sum + (order.prices[lines[i].item] or 0 / 0) * lines[i].quantity
+end
+return order.priced == #lines and sum == order.held
+end
 local function purchase(w, c, hold, checkout)
 local order = read_order(c)
-if order.priced and order.priced ~= #checkout.lines then
+if order.held and not pays_for(order, checkout.lines) then
 return reject('hold_exceeded')
 end
 if checkout.mode == 'reserve' then

@@ -14,6 +14,11 @@ export class MessageWriter {
   #bytes = Buffer.allocUnsafe(FIRST_BYTES)
   #at = 0
 
+  /** What was begun and could not be finished is forgotten: it must never go along with the next one. */
+  begin(): void {
+    this.#at = 0
+  }
+
   byte(value: number): void {
     this.#reserve(1)
     this.#bytes[this.#at] = value

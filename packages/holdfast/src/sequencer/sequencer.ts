@@ -138,6 +138,7 @@ export class Sequencer {
       agendas.set(place.agendaKey, keys.length)
     }
     const message = this.#message
+    message.begin()
     message.number(now())
     message.number(aheadMaxMs)
     message.number(helpAfterMs)

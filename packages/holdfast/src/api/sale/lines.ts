@@ -1,4 +1,5 @@
 import { HoldfastError } from '../../errors/index.js'
+import { LINES_MAX } from '../../machine/index.js'
 import * as check from '../validate.js'
 import type { SaleMemory } from './memory.js'
 import { checkItem } from './terms.js'
@@ -8,8 +9,6 @@ export interface SoldItem {
   readonly id: string
   readonly quantity: number
 }
-
-const LINES_MAX = 100
 
 /** What somebody wants. The same item twice is not bad input but refused, and on record as such. */
 export function checkLines(value: unknown): SoldItem[] {
