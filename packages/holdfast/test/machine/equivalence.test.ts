@@ -46,6 +46,8 @@ const SALE_OUTCOMES = [
   'user_limit',
   'sold_out',
   'hold_unknown',
+  'hold_exceeded',
+  'paid',
   'added to a running checkout',
   'bought',
   'bought in part',
@@ -195,6 +197,7 @@ const pairs = (flat: readonly string[]): string[] =>
 function noteSale({ kind, params, metadata, amount }: Entry, outcomes: Map<string, number>): void {
   if (params.startsWith('checkout') && kind === 'extend') outcomes.set('added to a running checkout', 1)
   if (params.startsWith('purchase')) outcomes.set('bought', 1)
+  if (params.startsWith('purchase') && params.includes(':')) outcomes.set('paid', 1)
   // Only what was noted may be bought in part: the scene that leads there has two items, of which one is gone.
   if (params.startsWith('purchase left') && metadata === '[[4,1]]' && amount === 1) outcomes.set('bought in part', 1)
   if (params === 'cancel') outcomes.set('cancelled', 1)
