@@ -1,6 +1,6 @@
 import { HoldfastError } from '../errors/index.js'
 import type { Filed, Verdict } from '../journal/index.js'
-import { type CommandKind, decide, type Entry, type Rejection } from '../machine/index.js'
+import { type CommandKind, decide, type Entry, type Rejection, type Stock } from '../machine/index.js'
 import type { Rest, Touch } from '../sequencer/index.js'
 import { type Attempt, notStorable } from './attempt.js'
 import { jitteredMs, sleep } from './clock.js'
@@ -195,9 +195,21 @@ export class Fallback {
     this.#context.learnPostgresClock(snapshot.clock)
     lane.distrust(snapshot.state.epoch + 1)
     const { state } = snapshot
-    if (lane.place.isSale) state.stock = await this.#context.journal.stock(lane.place.ref, state.seq)
+    if (lane.place.isSale) state.stock = await this.#readStock(lane, state.seq)
     lane.owned = { state, aheadMs: snapshot.clock - this.#context.clock.now() }
     share.owned = lane.owned
+  }
+
+  /** That may take longer than this path was given. Others would load it into Redis meanwhile, and each undo the other's work. */
+  async #readStock(lane: Lane, seq: number): Promise<Stock> {
+    const { clock, journal, options } = this.#context
+    const contended = lane.postgresUntil > clock.now()
+    if (contended) lane.postgresUntil = Number.POSITIVE_INFINITY
+    try {
+      return await journal.stock(lane.place.ref, seq)
+    } finally {
+      if (contended) lane.postgresUntil = clock.now() + options.postgresSpellMs
+    }
   }
 
   /** There is no such wallet; or only Redis knows what it acknowledged from memory, and then only Redis may decide. */

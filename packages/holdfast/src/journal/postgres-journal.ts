@@ -16,7 +16,7 @@ import {
 } from './rows.js'
 import { cutRuns, halve, type Run } from './runs.js'
 import { type Ask, prove, stop } from './standing.js'
-import { loadStock } from './stock.js'
+import { Stocks } from './stock.js'
 import type {
   Charge,
   Confirmation,
@@ -60,10 +60,12 @@ interface Answer {
 export class PostgresJournal implements Journal {
   readonly #postgres: Postgres
   readonly #ask: Ask
+  readonly #stocks: Stocks
 
   constructor(postgres: Postgres) {
     this.#postgres = postgres
     this.#ask = (name, values) => postgres.query(name, values)
+    this.#stocks = new Stocks(this.#ask)
   }
 
   async append(filed: readonly Filed[]): Promise<{ verdicts: Verdict[]; clock: number }> {
@@ -240,7 +242,7 @@ export class PostgresJournal implements Journal {
   }
 
   async stock(ref: string, seq: number): Promise<Stock> {
-    return loadStock(this.#ask, ref, seq)
+    return this.#stocks.at(ref, seq)
   }
 
   /** Work that reads open holds. A checkpoint is only a shortcut: one that can't be read is removed, and the journal read in its place. */

@@ -772,7 +772,7 @@ ORDER BY seq LIMIT $4`,
   readStockCheckpoint: `-- The last one at or before a seq; none: the stock is read from the beginning.
 SELECT seq, stock FROM stock_checkpoints WHERE wallet = $1 AND seq <= $2`,
   readStockEntries: `-- What entries did to a stock, in order: after a seq, up to another, so many at most.
-SELECT seq, kind, key, hold, params, metadata FROM entries WHERE wallet = $1 AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT $4`,
+SELECT seq, hash, kind, key, hold, params, metadata FROM entries WHERE wallet = $1 AND seq > $2 AND seq <= $3 ORDER BY seq LIMIT $4`,
   readStop: `SELECT stopped_because FROM settings`,
   readWallets: `SELECT replace(ref::text, '-', '') AS ref, id, currency, metadata, opened_at, initial_limit, epoch, owner, memory, seq,
        encode(head, 'hex') AS head, at, available, reserved, credit_limit, status, due, since
