@@ -125,7 +125,7 @@ function mutantsPage(): string {
     'Written from `sim/mutants/`; a test keeps the two in step.',
     '',
     'Each row leaves a rule out, by a patch of the sources that nothing but this test uses. `npm test` shows that',
-    '[the simulator](../operating/simulator.md) finds each within the stated number of schedules, beginning with seed 1, or where they are rare with the one that is named.',
+    '[the simulator](../operating/simulator.md) finds each within the stated number of schedules, beginning with seed 1, or with the one that is named: a little before one that finds it, so that the suite need not look for it each time.',
     '',
     '| rule that is left out | what goes wrong | patched | found within |',
     '|---|---|---|---|',

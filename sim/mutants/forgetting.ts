@@ -7,6 +7,7 @@ export const FORGETTING: readonly Mutant[] = [
     without: 'a raise discards it, though Redis forgot nothing',
     patches: [{ file: LUA, find: 'pending[#pending + 1] = command_of(entry, mark_at(old, entry.seq))', replace: '' }],
     within: 300,
+    from: 35,
   },
   {
     rule: 'what is decided again is decided at its own time',

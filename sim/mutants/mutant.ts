@@ -5,7 +5,7 @@ export interface Mutant {
   readonly patches: readonly { readonly file: string; readonly find: string; readonly replace: string }[]
   /** Caught within so many schedules. */
   readonly within: number
-  /** The first of them, by default seed 1. Where schedules that matter are rare, so that finding it does not take minutes each time. */
+  /** The first of them, by default seed 1: a little before one that finds it, so that the suite need not look for it each time. */
   readonly from?: number
 }
 

@@ -28,6 +28,7 @@ export const PROTOCOL: readonly Mutant[] = [
       { file: DATABASE, find: 'row.reserved === first.reserved - first.reservedDelta &&', replace: '' },
     ],
     within: 100,
+    from: 12,
   },
   {
     rule: 'runs',
@@ -47,6 +48,7 @@ export const PROTOCOL: readonly Mutant[] = [
       },
     ],
     within: 600,
+    from: 79,
     from: 20,
   },
   {
@@ -99,6 +101,7 @@ export const PROTOCOL: readonly Mutant[] = [
     without: 'a Redis that restarted from an old file is believed',
     patches: NO_INCARNATION,
     within: 50,
+    from: 12,
   },
   {
     rule: 'take-over first',
@@ -197,14 +200,15 @@ export const PROTOCOL: readonly Mutant[] = [
     without: 'a paused attempt wakes up and is committed after its retry was refused',
     patches: [{ file: LUA, find: 'clock > c.deadline then', replace: 'false then' }],
     within: 600,
+    from: 38,
   },
   {
     rule: 'a deadline is by the clock of one server alone',
     without:
       'a call that was held up is decided by who was promoted, whose clock is behind, after its retry was refused',
     patches: [{ file: LUA, find: 'if told_life ~= life or clock', replace: 'if clock' }],
-    from: 320,
     within: 60,
+    from: 335,
   },
   {
     rule: 'pending entries are never overwritten',
@@ -247,6 +251,7 @@ export const PROTOCOL: readonly Mutant[] = [
     without: 'a charge that is still on its way counts as nothing, and its refund is refused',
     patches: [{ file: LUA, find: 'if not c.facts then', replace: 'if false then' }],
     within: 400,
+    from: 9,
   },
   {
     rule: 'what can not be stored is bad alone',
@@ -259,5 +264,6 @@ export const PROTOCOL: readonly Mutant[] = [
       },
     ],
     within: 100,
+    from: 33,
   },
 ]

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { HARMLESS, MUTANTS } from '../mutants/index.js'
 import { Build } from './runs.js'
 
-const HARMLESS_SCHEDULES = 25
+const HARMLESS_SCHEDULES = 12
 
 describe.concurrent('a rule left out is found', () => {
   it.for(MUTANTS)('$rule: $without', { timeout: 600_000 }, async (mutant, { expect }) => {
