@@ -70,6 +70,8 @@ interface Raw {
   ready: boolean
 }
 
+type RawOpen = Raw & Pick<OpenSlot, 'options' | 'buckets'>
+
 /** What Postgres remembers of sales that come again and again. */
 export class PostgresSchedules {
   readonly #postgres: Postgres
@@ -149,13 +151,12 @@ export class PostgresSchedules {
 
   /** Slots that end after a time, the first of them first. */
   async slots(tenant: string, id: string, endAfter: number, most: number): Promise<OpenSlot[]> {
-    const rows = await this.#postgres.query<Raw & Pick<OpenSlot, 'options' | 'buckets'>>('readSlots', [
-      tenant,
-      id,
-      endAfter,
-      most,
-    ])
-    return rows.map((row) => ({ ...slotOf(row), options: row.options, buckets: row.buckets }))
+    return (await this.#postgres.query<RawOpen>('readSlots', [tenant, id, endAfter, most])).map(openSlotOf)
+  }
+
+  /** Slots around a time, in their order: two that begin before it, or then, and those that begin after it. */
+  async slotsAround(tenant: string, id: string, time: number, coming: number): Promise<OpenSlot[]> {
+    return (await this.#postgres.query<RawOpen>('slotsAround', [tenant, id, time, coming])).map(openSlotOf)
   }
 
   /** Slots that begin before a time, the last of them first. */
@@ -183,3 +184,5 @@ const slotOf = ({ starts_at, ends_at, sale, version, opened_at, ready }: Raw): S
   openedAt: Number(opened_at),
   ready,
 })
+
+const openSlotOf = (row: RawOpen): OpenSlot => ({ ...slotOf(row), options: row.options, buckets: row.buckets })

@@ -849,6 +849,15 @@ SELECT i.* FROM unnest($4::integer[]) AS wanted(item) CROSS JOIN LATERAL (
 SELECT replace(w.ref::text, '-', '') AS ref, w.available + w.reserved AS unsold, w.status, w.since > 0 AS running,
        EXISTS (SELECT FROM transfers t WHERE t.source = w.ref) AS moving
 FROM wallets w WHERE w.ref = ANY ($1::uuid[])`,
+  slotsAround: `-- Of the slots of a schedule those around a time: two that begin before it or then, and $4 that begin after it, in their order. Two index scans,
+-- however short slots are and however many there were.
+SELECT l.starts_at, l.ends_at, l.sale, l.version, l.options, l.opened_at, s.ready, (s.terms ->> 'buckets')::integer AS buckets
+FROM (
+  (SELECT * FROM sale_slots WHERE tenant = $1 AND schedule = $2 AND starts_at <= $3 ORDER BY starts_at DESC LIMIT 2)
+  UNION ALL
+  (SELECT * FROM sale_slots WHERE tenant = $1 AND schedule = $2 AND starts_at > $3 ORDER BY starts_at LIMIT $4)
+) l JOIN sales s ON s.tenant = l.tenant AND s.id = l.sale
+ORDER BY l.starts_at`,
   startFeed: `SELECT start_feed($1) AS begun`,
   stop: `-- Nothing more is decided. Unless an operator has let things go on meanwhile, under epochs above what is missing.
 UPDATE settings
