@@ -1,4 +1,4 @@
-import type { Postgres } from '../postgres/index.js'
+import { type Postgres, PostgresError } from '../postgres/index.js'
 import { textArray } from './array-text.js'
 import type { SaleItem, SaleTerms } from './sales.js'
 
@@ -72,6 +72,8 @@ interface Raw {
 
 type RawOpen = Raw & Pick<OpenSlot, 'options' | 'buckets'>
 
+const UNIQUE_VIOLATION = '23505'
+
 /** What Postgres remembers of sales that come again and again. */
 export class PostgresSchedules {
   readonly #postgres: Postgres
@@ -124,7 +126,7 @@ export class PostgresSchedules {
 
   /**
    * The slot with its sale and items, or nothing. `passed`: somebody has opened one, changed or paused the schedule since it was read, or
-   * the slot is past. `taken`: a sale of this name is there that is not this slot's.
+   * the slot is past, or somebody makes a sale of this name at this moment. `taken`: one is there that is not this slot's.
    */
   async openSlot(
     tenant: string,
@@ -132,7 +134,7 @@ export class PostgresSchedules {
     { openedUntil, version }: Pick<ScheduleRow, 'openedUntil' | 'version'>,
     { startsAt, endsAt, sale, options, terms, items }: NewSlot,
   ): Promise<'opened' | 'passed' | 'taken'> {
-    const [row] = await this.#postgres.query<{ opened: boolean; taken: boolean }>('openSlot', [
+    const asking = this.#postgres.query<{ opened: boolean; taken: boolean }>('openSlot', [
       tenant,
       id,
       openedUntil,
@@ -145,6 +147,7 @@ export class PostgresSchedules {
       textArray(items.map((item) => item.id)),
       `{${items.map(({ quantity }) => quantity)}}`,
     ])
+    const [row] = await asking.catch((error) => (isSaleMade(error) ? [] : Promise.reject(error)))
     if (row?.opened) return 'opened'
     return row?.taken ? 'taken' : 'passed'
   }
@@ -186,3 +189,6 @@ const slotOf = ({ starts_at, ends_at, sale, version, opened_at, ready }: Raw): S
 })
 
 const openSlotOf = (row: RawOpen): OpenSlot => ({ ...slotOf(row), options: row.options, buckets: row.buckets })
+
+const isSaleMade = (error: unknown): boolean =>
+  error instanceof PostgresError && error.sqlstate === UNIQUE_VIOLATION && error.constraint === 'sales_pkey'

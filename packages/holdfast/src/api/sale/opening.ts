@@ -144,7 +144,7 @@ export class SlotOpener {
     // Somebody else was first, or it is another one by now: the next look tells.
     if (outcome === 'passed') return
     if (outcome === 'taken') {
-      const text = `The slot at ${startsAt} can't be opened: there is a sale of its name with other times`
+      const text = `The slot at ${startsAt} can't be opened: there is a sale of its name with other terms`
       throw new HoldfastError('sale_exists', text)
     }
     await this.#fill(sale, { ...options, items, startsAt, endsAt })
