@@ -89,7 +89,9 @@ export class PostgresSchedules {
     template: ScheduleTemplate,
     items: readonly ListedItem[] | ItemTemplateRow | null,
   ): Promise<void> {
-    await this.#postgres.query('putSchedule', [tenant, id, JSON.stringify(template), items && JSON.stringify(items)])
+    const count = items && ('count' in items ? items.count : items.length)
+    const json = items && JSON.stringify(items)
+    await this.#postgres.query('putSchedule', [tenant, id, JSON.stringify(template), json, count])
   }
 
   async read(tenant: string, id: string): Promise<ScheduleRow | null> {

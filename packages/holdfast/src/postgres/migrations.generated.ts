@@ -1143,6 +1143,8 @@ CREATE TABLE sale_schedules (
   template jsonb NOT NULL,
   -- What every sale has; null: whoever opens one makes its items.
   items jsonb,
+  -- How many those are: who only looks does not have to read them.
+  item_count integer,
   -- Another one with each change of the two above.
   version integer NOT NULL DEFAULT 1,
   paused boolean NOT NULL DEFAULT false,

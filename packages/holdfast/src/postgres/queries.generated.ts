@@ -424,8 +424,7 @@ SELECT item, id, quantity FROM sale_items WHERE tenant = $1 AND sale = $2 AND it
   listSales: `-- A page of a tenant's sales by id, after $2. Those that are not filled yet are none.
 SELECT id, terms FROM sales WHERE tenant = $1 AND id > $2 AND ready ORDER BY id LIMIT $3`,
   listSchedules: `-- A page of a tenant's schedules by id, after $2.
-SELECT id, template, version, paused, opened_until,
-  CASE jsonb_typeof(items) WHEN 'object' THEN (items ->> 'count')::integer ELSE jsonb_array_length(items) END AS items
+SELECT id, template, version, paused, opened_until, item_count AS items
 FROM sale_schedules WHERE tenant = $1 AND id > $2 ORDER BY id LIMIT $3`,
   listSlots: `-- Those that begin before a time, the last of them first.
 SELECT l.starts_at, l.ends_at, l.sale, l.version, l.opened_at, s.ready
@@ -644,8 +643,9 @@ WITH old AS (
 )
 SELECT count(*)::integer AS gone FROM gone`,
   putSchedule: `-- The same again changes nothing.
-INSERT INTO sale_schedules (tenant, id, template, items) VALUES ($1, $2, $3, $4)
-ON CONFLICT (tenant, id) DO UPDATE SET template = excluded.template, items = excluded.items, version = sale_schedules.version + 1
+INSERT INTO sale_schedules (tenant, id, template, items, item_count) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (tenant, id) DO UPDATE
+SET template = excluded.template, items = excluded.items, item_count = excluded.item_count, version = sale_schedules.version + 1
 WHERE (sale_schedules.template, sale_schedules.items) IS DISTINCT FROM (excluded.template, excluded.items)`,
   raiseEpochs: `-- New lives for the states of wallets: whatever was decided under an older epoch and is not here yet never will be.
 -- $1 wallets   $2 at least this epoch   $3 used from memory from now on?   $4–$6 epoch, seq and hash of what Redis has as acknowledged
@@ -757,8 +757,7 @@ SELECT item, quantity FROM sale_items WHERE tenant = $1 AND sale = $2 AND quanti
   readScheduleItems: `-- None: it was changed since.
 SELECT items FROM sale_schedules WHERE tenant = $1 AND id = $2 AND version = $3`,
   readSchedule: `-- \`items\`: how many there are, listed or by a template; null: whoever opens a slot makes them.
-SELECT template, version, paused, opened_until, clock_ms() AS now,
-  CASE jsonb_typeof(items) WHEN 'object' THEN (items ->> 'count')::integer ELSE jsonb_array_length(items) END AS items
+SELECT template, version, paused, opened_until, clock_ms() AS now, item_count AS items
 FROM sale_schedules WHERE tenant = $1 AND id = $2`,
   readSettings: `SELECT secret, created_at FROM settings`,
   readSlots: `-- Those that end after a time, the first of them first. Looked for from the last one back, so that what is long past is not read: with 200,000

@@ -1,13 +1,16 @@
+import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { freshDatabase, freshRedis } from '../../../../test/servers.js'
 import { Holdfast, type HoldfastError, type ScheduleOptions } from '../../src/index.js'
+import { QUERIES } from '../../src/postgres/queries.generated.js'
 
 const HOUR = 3_600_000
 
 let hf: Holdfast
 let other: Holdfast
+let urls: { redis: string; postgres: string }
 beforeAll(async () => {
-  const urls = { redis: await freshRedis(), postgres: await freshDatabase() }
+  urls = { redis: await freshRedis(), postgres: await freshDatabase() }
   const connect = () => Holdfast.connect({ ...urls, audit: false })
   ;[hf, other] = await Promise.all([connect(), connect()])
 })
@@ -84,5 +87,27 @@ describe('schedules of a tenant', () => {
     expect(await hf.forTenant('nobody').saleSchedules()).toEqual([])
     await expect(mine.saleSchedules({ limit: 0 })).rejects.toMatchObject({ code: 'invalid_argument' })
     await Promise.all(['a', 'b', 'c'].map((id) => mine.saleSchedule(id).stop()))
+  })
+
+  it('are read without the lists of their items, however long those are', async () => {
+    const mine = hf.forTenant('long')
+    const items = Array.from({ length: 50_000 }, (_, n) => ({ id: `${Math.random()}-${n}` }))
+    const schedule = mine.saleSchedule('list')
+    // Paused before there is anything to open.
+    await schedule.start({ every: HOUR, ahead: 100, perUser: 1, items: [{ id: 'a' }] })
+    await schedule.pause()
+    expect(await schedule.start({ every: HOUR, ahead: 100, perUser: 1, items })).toMatchObject({ items: 50_000 })
+    await schedule.stop()
+    const client = new pg.Client({ connectionString: urls.postgres, options: '-c search_path=holdfast' })
+    await client.connect()
+    for (const [query, values] of [
+      [QUERIES.readSchedule, ['long', 'list']],
+      [QUERIES.listSchedules, ['long', '', 100]],
+    ] as const) {
+      const { rows } = await client.query(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${query}`, [...values])
+      const { 'Shared Hit Blocks': hit, 'Shared Read Blocks': read } = rows[0]['QUERY PLAN'][0].Plan
+      expect(hit + read).toBeLessThan(50)
+    }
+    await client.end()
   })
 })
