@@ -30,3 +30,7 @@ CREATE TABLE sale_slots (
   opened_at bigint NOT NULL,
   PRIMARY KEY (tenant, schedule, starts_at)
 );
+
+-- To find what somebody has begun and left: sales that are not ready are few, and each slot is found by its sale.
+CREATE INDEX sales_not_ready ON sales (tenant, id) WHERE NOT ready;
+CREATE INDEX sale_slots_by_sale ON sale_slots (tenant, sale);

@@ -1166,6 +1166,10 @@ CREATE TABLE sale_slots (
   opened_at bigint NOT NULL,
   PRIMARY KEY (tenant, schedule, starts_at)
 );
+
+-- To find what somebody has begun and left: sales that are not ready are few, and each slot is found by its sale.
+CREATE INDEX sales_not_ready ON sales (tenant, id) WHERE NOT ready;
+CREATE INDEX sale_slots_by_sale ON sale_slots (tenant, sale);
 ` },
   { version: 16, name: 'sale_attempts', sql: `-- What was tried in sales, refused or not. Beside the journal, which has every effect: this says who has asked, and what was answered.
 -- Written in batches, behind the answers; a process that dies takes its last moments of it along.
