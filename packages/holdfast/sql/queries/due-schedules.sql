@@ -8,10 +8,10 @@ WITH clock AS MATERIALIZED (
   FROM clock, sales s JOIN sale_slots l ON l.tenant = s.tenant AND l.sale = s.id
   WHERE NOT s.ready AND l.ends_at > clock.now AND l.opened_at < clock.now - $2
 ), due AS (
-  SELECT s.tenant, s.id, t.due, row_number() OVER (PARTITION BY s.tenant ORDER BY t.due) AS turn
+  SELECT s.tenant, s.id, s.number, t.due, row_number() OVER (PARTITION BY s.tenant ORDER BY t.due) AS turn
   FROM sale_schedules s, clock, LATERAL (SELECT s.opened_until - (s.template ->> 'aheadMs')::bigint AS due) t
   WHERE s.items IS NOT NULL
     AND (NOT s.paused AND t.due < clock.now + $1 OR (s.tenant, s.id) IN (SELECT tenant, schedule FROM unfinished))
     AND (s.tenant, s.id) NOT IN (SELECT tenant, id FROM unnest($4::text[], $5::text[]) AS r(tenant, id))
 )
-SELECT tenant, id FROM due ORDER BY turn, due LIMIT $3
+SELECT tenant, id, number FROM due ORDER BY turn, due LIMIT $3

@@ -14,6 +14,8 @@ export interface ScheduleTemplate {
 }
 
 export interface ScheduleRow {
+  /** What stands for it in logs. */
+  readonly number: number
   readonly template: ScheduleTemplate
   /** How many items each sale has; null: whoever opens one makes them. */
   readonly items: number | null
@@ -95,10 +97,13 @@ export class PostgresSchedules {
   }
 
   async read(tenant: string, id: string): Promise<ScheduleRow | null> {
-    const [row] = await this.#postgres.query<RawSchedule & { now: string }>('readSchedule', [tenant, id])
+    const [row] = await this.#postgres.query<RawSchedule & { now: string; number: string }>('readSchedule', [
+      tenant,
+      id,
+    ])
     if (!row) return null
-    const { opened_until, now, ...rest } = row
-    return { ...rest, openedUntil: Number(opened_until), now: Number(now) }
+    const { number, opened_until, now, ...rest } = row
+    return { ...rest, number: Number(number), openedUntil: Number(opened_until), now: Number(now) }
   }
 
   /** Schedules of a tenant in the order of their ids, after one. */
@@ -106,7 +111,7 @@ export class PostgresSchedules {
     tenant: string,
     after: string,
     most: number,
-  ): Promise<(Omit<ScheduleRow, 'now'> & { readonly id: string })[]> {
+  ): Promise<(Omit<ScheduleRow, 'now' | 'number'> & { readonly id: string })[]> {
     const rows = await this.#postgres.query<RawSchedule & { id: string }>('listSchedules', [tenant, after, most])
     return rows.map(({ opened_until, ...rest }) => ({ ...rest, openedUntil: Number(opened_until) }))
   }

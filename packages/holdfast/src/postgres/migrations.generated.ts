@@ -1139,6 +1139,8 @@ CREATE INDEX payments_by_attempt ON payments (attempt);
 CREATE TABLE sale_schedules (
   tenant text NOT NULL,
   id text COLLATE "C" NOT NULL,
+  -- What stands for it in logs, where ids must not.
+  number bigint GENERATED ALWAYS AS IDENTITY,
   -- How long slots are, where they begin, how far ahead they are opened, and what a sale is opened with.
   template jsonb NOT NULL,
   -- What every sale has; null: whoever opens one makes its items.

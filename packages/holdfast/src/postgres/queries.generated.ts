@@ -274,13 +274,13 @@ WITH clock AS MATERIALIZED (
   FROM clock, sales s JOIN sale_slots l ON l.tenant = s.tenant AND l.sale = s.id
   WHERE NOT s.ready AND l.ends_at > clock.now AND l.opened_at < clock.now - $2
 ), due AS (
-  SELECT s.tenant, s.id, t.due, row_number() OVER (PARTITION BY s.tenant ORDER BY t.due) AS turn
+  SELECT s.tenant, s.id, s.number, t.due, row_number() OVER (PARTITION BY s.tenant ORDER BY t.due) AS turn
   FROM sale_schedules s, clock, LATERAL (SELECT s.opened_until - (s.template ->> 'aheadMs')::bigint AS due) t
   WHERE s.items IS NOT NULL
     AND (NOT s.paused AND t.due < clock.now + $1 OR (s.tenant, s.id) IN (SELECT tenant, schedule FROM unfinished))
     AND (s.tenant, s.id) NOT IN (SELECT tenant, id FROM unnest($4::text[], $5::text[]) AS r(tenant, id))
 )
-SELECT tenant, id FROM due ORDER BY turn, due LIMIT $3`,
+SELECT tenant, id, number FROM due ORDER BY turn, due LIMIT $3`,
   dueWallets: `SELECT replace(ref::text, '-', '') AS ref, tenant FROM wallets WHERE due > 0 AND due <= $1 ORDER BY due LIMIT $2`,
   endDelivery: `DELETE FROM webhook_deliveries WHERE id = $1`,
   endPayments: `-- 0: whoever is at work on it. It is settled or released, and the journals of wallet and sale say so.
@@ -766,7 +766,7 @@ SELECT item, quantity FROM sale_items WHERE tenant = $1 AND sale = $2 AND quanti
   readScheduleItems: `-- None: it was changed since.
 SELECT items FROM sale_schedules WHERE tenant = $1 AND id = $2 AND version = $3`,
   readSchedule: `-- \`items\`: how many there are, listed or by a template; null: whoever opens a slot makes them.
-SELECT template, version, paused, opened_until, clock_ms() AS now, item_count AS items
+SELECT number, template, version, paused, opened_until, clock_ms() AS now, item_count AS items
 FROM sale_schedules WHERE tenant = $1 AND id = $2`,
   readSettings: `SELECT secret, created_at FROM settings`,
   readSlots: `-- Those that end after a time, the first of them first. Looked for from the last one back, so that what is long past is not read: with 200,000

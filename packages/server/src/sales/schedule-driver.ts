@@ -14,9 +14,14 @@ const STARTING_MS = 5_000
 const REST_MAX_MS = 30_000
 const RESTING_MAX = 10_000
 
-interface Resting {
+interface Due {
   readonly tenant: string
   readonly id: string
+  /** What stands for it in logs. */
+  readonly number: string
+}
+
+interface Resting extends Pick<Due, 'tenant' | 'id'> {
   readonly forMs: number
   readonly until: number
 }
@@ -81,7 +86,7 @@ export class ScheduleDriver {
     const before = [...this.#driven]
     const now = performance.now()
     const resting = [...this.#resting.values()].filter(({ until }) => until > now)
-    const due = await this.#parts.postgres.query<{ tenant: string; id: string }>('dueSchedules', [
+    const due = await this.#parts.postgres.query<Due>('dueSchedules', [
       SOON_MS + this.#everyMs,
       BUSY_MS,
       DRIVEN_MAX,
@@ -106,14 +111,14 @@ export class ScheduleDriver {
   }
 
   /** One that fails must not keep others from their time: it is left alone for a while. */
-  async #begin({ tenant, id }: { tenant: string; id: string }): Promise<void> {
+  async #begin({ tenant, id, number }: Due): Promise<void> {
     try {
       await this.start(tenant, id)
     } catch (error) {
       if (this.#isClosed) return
       this.#rest(tenant, id)
       this.#parts.telemetry.count('holdfast_sale_slots_total', { outcome: 'failed' })
-      this.#parts.telemetry.log?.('error', 'sale_slot_failed', { reason: String(error) })
+      this.#parts.telemetry.log?.('error', 'sale_slot_failed', { schedule: Number(number), reason: String(error) })
     }
   }
 

@@ -142,7 +142,12 @@ describe('a schedule over HTTP', () => {
     expect(blocked).toMatchObject({ status: 409, body: { code: 'sale_exists', retryable: false } })
     expect((await call('GET', path('blocked'))).body).toMatchObject({ version: 1, openedUntil: null })
     expect((await call('GET', `${path('blocked')}/slots`)).body).toEqual({ data: [], next: null })
-    await expect.poll(() => api.lines.some((line) => line.includes('sale_slot_failed')), { timeout: 20_000 }).toBe(true)
+    // By its number, and never by its id, the log tells which it is.
+    const failure = () => api.lines.find((line) => line.includes('sale_slot_failed')) ?? ''
+    await expect.poll(failure, { timeout: 20_000 }).not.toBe('')
+    const sql = 'SELECT id FROM holdfast.sale_schedules WHERE number = $1'
+    expect((await pool.query(sql, [JSON.parse(failure()).schedule])).rows).toEqual([{ id: 'blocked' }])
+    expect(failure()).not.toContain('blocked')
     const moved = await put('blocked', { ...HOURLY, every: DAY, offset: 1_000 })
     expect(moved).toMatchObject({ status: 200, body: { version: 2, openedUntil: expect.any(Number) } })
   })

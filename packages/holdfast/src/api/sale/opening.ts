@@ -40,6 +40,7 @@ export class SlotOpener {
   readonly #tenant: SaleTenant
   readonly #id: string
   #make: ItemsOf | null = null
+  #number: number | undefined
   readonly #finishing = new Map<string, Promise<void>>()
   #working: Promise<unknown> = Promise.resolve()
   #starting = 0
@@ -120,6 +121,7 @@ export class SlotOpener {
     for (;;) {
       const row = await schedules.read(tenant, this.#id)
       if (!row) throw new HoldfastError('schedule_not_found')
+      this.#number = row.number
       const { aheadMs } = row.template
       await this.#finishOthers(row)
       const lookMs = Math.max(LOOK_MIN_MS, Math.min(LOOK_MAX_MS, aheadMs / TRIES))
@@ -203,7 +205,7 @@ export class SlotOpener {
 
   #failed(error: unknown): void {
     this.#tell('failed')
-    this.#parts.telemetry.log?.('error', 'sale_slot_failed', { reason: String(error) })
+    this.#parts.telemetry.log?.('error', 'sale_slot_failed', { schedule: this.#number, reason: String(error) })
   }
 }
 
