@@ -1,6 +1,7 @@
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { freshDatabase, freshRedis } from '../../../../test/servers.js'
+import { checkSchedule } from '../../src/api/sale/schedule-terms.js'
 import { Holdfast, type HoldfastError, type ScheduleOptions } from '../../src/index.js'
 import { QUERIES } from '../../src/postgres/queries.generated.js'
 
@@ -65,6 +66,41 @@ describe('items by a template', () => {
     expect(error).toMatchObject({ code: 'invalid_argument', message: expect.stringMatching(`^${name}: expected`) })
     expect(await hf.saleSchedule('bad').get()).toBeNull()
   })
+})
+
+describe('how much a schedule opens', () => {
+  const refusal = (options: object) =>
+    hf
+      .saleSchedule('much')
+      .start({ perUser: 1, ...options } as ScheduleOptions)
+      .catch((error: HoldfastError) => [error.code, error.message])
+
+  it('is up to a thousand items for each second of a slot, and a million ahead', async () => {
+    const items = (count: number) => ({ id: '{n}', count })
+    expect(await refusal({ every: 1_000, items: items(1_001) })).toEqual([
+      'invalid_argument',
+      'items: expected at most 1000 where `every` is 1000, got 1001',
+    ])
+    const listed = Array.from({ length: 1_001 }, (_, n) => ({ id: `${n}` }))
+    expect(await refusal({ every: 1_000, items: listed })).toContain('invalid_argument')
+    expect(await refusal({ every: 100_000, ahead: 1_000_001, items: items(100_000) })).toEqual([
+      'invalid_argument',
+      'ahead: expected at most 1000000 where each sale has 100000 items, got 1000001',
+    ])
+    expect(await refusal({ every: 1_000, ahead: 100_001, items: [{ id: 'a' }] })).toContain('invalid_argument')
+    expect(await hf.saleSchedule('much').get()).toBeNull()
+    expect(checkSchedule('much', { every: 1_000, ahead: 100_000, perUser: 1, items: items(1_000) }).items).toEqual({
+      ...items(1_000),
+      quantity: 1,
+    })
+  })
+
+  it('is told from a template without making what that stands for', () => {
+    const items = { id: '{sale}/{n}', count: 100_000, quantity: 1_000_000_000 }
+    const options = { every: HOUR, perUser: 1, limit: 100_000 * 1_000_000_000, items }
+    for (let n = 0; n < 300; n += 1) expect(checkSchedule('much', options).items).toEqual(items)
+    expect(() => checkSchedule('much', { ...options, limit: options.limit + 1 })).toThrow('limit: expected')
+  }, 20_000)
 })
 
 describe('schedules of a tenant', () => {

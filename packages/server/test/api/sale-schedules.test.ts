@@ -96,6 +96,15 @@ describe('a schedule over HTTP', () => {
     }
   })
 
+  it('counts against the rate of a key by how many items it asks for', async () => {
+    // A key that is at rest may ask for more than its rate, once: then it has debts of more than a minute.
+    const slow = await Api.start({ keyRate: 2 })
+    const by = slow.as(await slow.key())
+    const many = { every: DAY, ahead: 100, perUser: 1, items: { id: '{n}', count: 15_000 } }
+    expect((await put('many', many, by)).status).toBe(200)
+    expect(await put('more', many, by)).toMatchObject({ status: 429, body: { code: 'rate_limited' } })
+  })
+
   it('pauses on every server, and goes on where it is resumed', async () => {
     const other = await Api.start({
       databaseUrl: api.databaseUrl,
