@@ -1,6 +1,6 @@
 -- Of the slots of a schedule those around a time: two that begin before it or then, and $4 that begin after it, in their order. Two index scans,
 -- however short slots are and however many there were.
-SELECT l.starts_at, l.ends_at, l.sale, l.version, l.options, l.opened_at, s.ready, (s.terms ->> 'buckets')::integer AS buckets
+SELECT l.starts_at, l.ends_at, l.sale, l.version, l.opened_at, s.ready, s.terms
 FROM (
   (SELECT * FROM sale_slots WHERE tenant = $1 AND schedule = $2 AND starts_at <= $3 ORDER BY starts_at DESC LIMIT 2)
   UNION ALL

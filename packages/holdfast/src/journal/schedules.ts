@@ -48,15 +48,13 @@ export interface SlotRow {
 
 /** With all that is needed to finish it. */
 export interface OpenSlot extends SlotRow {
-  readonly options: Readonly<Record<string, unknown>>
-  readonly buckets: number
+  readonly terms: SaleTerms
 }
 
 export interface NewSlot {
   readonly startsAt: number
   readonly endsAt: number
   readonly sale: string
-  readonly options: Readonly<Record<string, unknown>>
   readonly terms: SaleTerms
   readonly items: readonly { readonly id: string; readonly quantity: number }[]
 }
@@ -72,7 +70,7 @@ interface Raw {
   ready: boolean
 }
 
-type RawOpen = Raw & Pick<OpenSlot, 'options' | 'buckets'>
+type RawOpen = Raw & Pick<OpenSlot, 'terms'>
 
 const UNIQUE_VIOLATION = '23505'
 
@@ -139,7 +137,7 @@ export class PostgresSchedules {
     tenant: string,
     id: string,
     { openedUntil, version }: Pick<ScheduleRow, 'openedUntil' | 'version'>,
-    { startsAt, endsAt, sale, options, terms, items }: NewSlot,
+    { startsAt, endsAt, sale, terms, items }: NewSlot,
   ): Promise<'opened' | 'passed' | 'taken'> {
     const asking = this.#postgres.query<{ opened: boolean; taken: boolean }>('openSlot', [
       tenant,
@@ -149,7 +147,6 @@ export class PostgresSchedules {
       startsAt,
       endsAt,
       sale,
-      JSON.stringify(options),
       JSON.stringify(terms),
       textArray(items.map((item) => item.id)),
       `{${items.map(({ quantity }) => quantity)}}`,
@@ -195,7 +192,7 @@ const slotOf = ({ starts_at, ends_at, sale, version, opened_at, ready }: Raw): S
   ready,
 })
 
-const openSlotOf = (row: RawOpen): OpenSlot => ({ ...slotOf(row), options: row.options, buckets: row.buckets })
+const openSlotOf = (row: RawOpen): OpenSlot => ({ ...slotOf(row), terms: row.terms })
 
 const isSaleMade = (error: unknown): boolean =>
   error instanceof PostgresError && error.sqlstate === UNIQUE_VIOLATION && error.constraint === 'sales_pkey'

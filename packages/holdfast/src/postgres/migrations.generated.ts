@@ -1161,10 +1161,8 @@ CREATE TABLE sale_slots (
   starts_at bigint NOT NULL,
   ends_at bigint NOT NULL,
   sale text COLLATE "C" NOT NULL,
-  -- Of the schedule, when it was opened; and what its sale was opened with, but for items and times: all that somebody else needs to
-  -- finish it.
+  -- Of the schedule, when it was opened. All that somebody else needs to finish it stands with its sale.
   version integer NOT NULL,
-  options jsonb NOT NULL,
   opened_at bigint NOT NULL,
   PRIMARY KEY (tenant, schedule, starts_at)
 );

@@ -552,7 +552,7 @@ SELECT EXISTS (SELECT FROM made) AS made`,
 -- read, or the slot is past. \`taken\`: there is a sale of this name that is no slot's, with other terms or items. One that comes while this
 -- runs is a unique violation, and nothing has happened.
 WITH there AS MATERIALIZED (
-  SELECT terms = $9::jsonb AS same FROM sales WHERE tenant = $1 AND id = $7
+  SELECT terms = $8::jsonb AS same FROM sales WHERE tenant = $1 AND id = $7
 ), taken AS (
   SELECT FROM there
   WHERE NOT same AND NOT EXISTS (SELECT FROM sale_slots WHERE tenant = $1 AND schedule = $2 AND starts_at = $5)
@@ -562,15 +562,15 @@ WITH there AS MATERIALIZED (
     AND NOT EXISTS (SELECT FROM taken)
   RETURNING id, version
 ), slot AS (
-  INSERT INTO sale_slots (tenant, schedule, starts_at, ends_at, sale, version, options, opened_at)
-  SELECT $1, moved.id, $5, $6, $7, moved.version, $8, clock_ms() FROM moved
+  INSERT INTO sale_slots (tenant, schedule, starts_at, ends_at, sale, version, opened_at)
+  SELECT $1, moved.id, $5, $6, $7, moved.version, clock_ms() FROM moved
 ), made AS (
   INSERT INTO sales (tenant, id, terms, opened_at)
-  SELECT $1, $7, $9, clock_ms() FROM moved WHERE NOT EXISTS (SELECT FROM there) RETURNING id
+  SELECT $1, $7, $8, clock_ms() FROM moved WHERE NOT EXISTS (SELECT FROM there) RETURNING id
 ), listed AS (
   INSERT INTO sale_items (tenant, sale, item, id, quantity)
   SELECT $1, made.id, i.item, i.id, i.quantity
-  FROM made, unnest($10::text[], $11::bigint[]) WITH ORDINALITY AS i(id, quantity, item)
+  FROM made, unnest($9::text[], $10::bigint[]) WITH ORDINALITY AS i(id, quantity, item)
 )
 SELECT EXISTS (SELECT FROM moved) AS opened, EXISTS (SELECT FROM taken) AS taken`,
   openTransfers: `-- Those that have waited longest first.
@@ -771,7 +771,7 @@ FROM sale_schedules WHERE tenant = $1 AND id = $2`,
   readSettings: `SELECT secret, created_at FROM settings`,
   readSlots: `-- Those that end after a time, the first of them first. Looked for from the last one back, so that what is long past is not read: with 200,000
 -- slots 2 ms instead of 35. As far ahead as slots are opened, however often their length was changed, there are no 2,000.
-SELECT l.starts_at, l.ends_at, l.sale, l.version, l.options, l.opened_at, s.ready, (s.terms ->> 'buckets')::integer AS buckets
+SELECT l.starts_at, l.ends_at, l.sale, l.version, l.opened_at, s.ready, s.terms
 FROM (
   SELECT * FROM (SELECT * FROM sale_slots WHERE tenant = $1 AND schedule = $2 ORDER BY starts_at DESC LIMIT 2000) late
   WHERE ends_at > $3 ORDER BY starts_at LIMIT $4
@@ -863,7 +863,7 @@ SELECT replace(w.ref::text, '-', '') AS ref, w.available + w.reserved AS unsold,
 FROM wallets w WHERE w.ref = ANY ($1::uuid[])`,
   slotsAround: `-- Of the slots of a schedule those around a time: two that begin before it or then, and $4 that begin after it, in their order. Two index scans,
 -- however short slots are and however many there were.
-SELECT l.starts_at, l.ends_at, l.sale, l.version, l.options, l.opened_at, s.ready, (s.terms ->> 'buckets')::integer AS buckets
+SELECT l.starts_at, l.ends_at, l.sale, l.version, l.opened_at, s.ready, s.terms
 FROM (
   (SELECT * FROM sale_slots WHERE tenant = $1 AND schedule = $2 AND starts_at <= $3 ORDER BY starts_at DESC LIMIT 2)
   UNION ALL

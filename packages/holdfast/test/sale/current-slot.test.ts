@@ -19,7 +19,7 @@ afterAll(async () => {
 
 /** As if slots of a second each had gone before the one that is running, and would come after it, without a gap. */
 async function addSlots(schedule: string, past: number, coming: number): Promise<void> {
-  const slots = `SELECT l.tenant, l.schedule, l.options, l.opened_at, s.terms,
+  const slots = `SELECT l.tenant, l.schedule, l.opened_at, s.terms,
       CASE WHEN n < 0 THEN l.starts_at + n * 1000 ELSE l.ends_at + (n - 1) * 1000 END AS starts_at, l.schedule || '-x' || n AS sale
     FROM holdfast.sale_slots l JOIN holdfast.sales s ON s.tenant = l.tenant AND s.id = l.sale,
       generate_series(-$2::integer, $3::integer) n
@@ -28,8 +28,8 @@ async function addSlots(schedule: string, past: number, coming: number): Promise
     `WITH slots AS (${slots}), made AS (
        INSERT INTO holdfast.sales (tenant, id, terms, opened_at, ready) SELECT tenant, sale, terms, opened_at, true FROM slots
      )
-     INSERT INTO holdfast.sale_slots (tenant, schedule, starts_at, ends_at, sale, version, options, opened_at)
-     SELECT tenant, schedule, starts_at, starts_at + 1000, sale, 1, options, opened_at FROM slots`,
+     INSERT INTO holdfast.sale_slots (tenant, schedule, starts_at, ends_at, sale, version, opened_at)
+     SELECT tenant, schedule, starts_at, starts_at + 1000, sale, 1, opened_at FROM slots`,
     [schedule, past, coming],
   )
 }

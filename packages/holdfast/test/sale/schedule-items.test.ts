@@ -1,7 +1,9 @@
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { freshDatabase, freshRedis } from '../../../../test/servers.js'
+import { termsFromRecord } from '../../src/api/sale/recorded-items.js'
 import { checkSchedule } from '../../src/api/sale/schedule-terms.js'
+import { checkTerms } from '../../src/api/sale/terms.js'
 import { Holdfast, type HoldfastError, type ScheduleOptions } from '../../src/index.js'
 import { QUERIES } from '../../src/postgres/queries.generated.js'
 
@@ -65,6 +67,38 @@ describe('items by a template', () => {
       .catch((error) => error)) as HoldfastError
     expect(error).toMatchObject({ code: 'invalid_argument', message: expect.stringMatching(`^${name}: expected`) })
     expect(await hf.saleSchedule('bad').get()).toBeNull()
+  })
+})
+
+describe('what is on record', () => {
+  const slot = { startsAt: 5, endsAt: 10, sale: 's' }
+  it.each([
+    ['a list', [['a', 2] as const, ['\u00e9"\\', 1] as const], [{ id: 'a', quantity: 2 }, { id: '\u00e9"\\' }]],
+    ['a template', { id: '{sale}-{n}', count: 3, quantity: 4 }, [1, 2, 3].map((n) => ({ id: `s-${n}`, quantity: 4 }))],
+    [
+      'a long one',
+      { id: '{startsAt}-{n}', count: 10_001, quantity: 1 },
+      Array.from({ length: 10_001 }, (_, n) => ({ id: `5-${n + 1}` })),
+    ],
+  ])('makes the same sale as its items by themselves would: %s', async (_, recorded, items) => {
+    for (const options of [{ perUser: 2 }, { perUser: 1, limit: 2, buckets: 3, reserve: 'purchase', checkoutTtl: 9 }]) {
+      const made = await termsFromRecord(options, recorded, slot)
+      expect(made).toEqual(checkTerms({ ...options, startsAt: 5, endsAt: 10, items }))
+    }
+  })
+
+  it('is opened in its turn where there are many items, and whoever comes later finds it whole', async () => {
+    const items = { id: '{sale}-{n}', count: 1_500 }
+    const mine = Array.from({ length: 5 }, (_, n) => hf.forTenant(`turn${n % 2}`).saleSchedule(`large${n}`))
+    await Promise.all(
+      mine.map((schedule) => schedule.start({ every: HOUR, ahead: HOUR, perUser: 1, buckets: 2, items })),
+    )
+    for (const schedule of mine) {
+      for (const sale of [await schedule.current(), await schedule.next()]) {
+        expect(await sale?.status()).toMatchObject({ stock: 1_500, items: 1_500 })
+      }
+      await schedule.stop()
+    }
   })
 })
 

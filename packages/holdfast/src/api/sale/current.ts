@@ -81,9 +81,9 @@ export class CurrentSlot {
     this.#slots = await this.#schedules.slotsAround(this.#tenant.keys.tenant, this.#id, Math.floor(now), COMING)
   }
 
-  async #timeOf({ sale, buckets }: OpenSlot): Promise<number> {
+  async #timeOf({ sale, terms }: OpenSlot): Promise<number> {
     const { keys, engine, sequencer } = this.#tenant
-    const places = Array.from({ length: buckets }, (_, bucket) => keys.ofSale(sale, bucket))
+    const places = Array.from({ length: terms.buckets }, (_, bucket) => keys.ofSale(sale, bucket))
     if (places.some((place) => engine.isRedisAway(place))) return this.#postgresNow()
     try {
       return Math.min(...(await Promise.all(places.map((place) => sequencer.now(place)))))
