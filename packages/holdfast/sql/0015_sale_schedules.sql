@@ -3,10 +3,14 @@
 CREATE TABLE sale_schedules (
   tenant text NOT NULL,
   id text COLLATE "C" NOT NULL,
+  -- What stands for it in logs, where ids must not.
+  number bigint GENERATED ALWAYS AS IDENTITY,
   -- How long slots are, where they begin, how far ahead they are opened, and what a sale is opened with.
   template jsonb NOT NULL,
   -- What every sale has; null: whoever opens one makes its items.
   items jsonb,
+  -- How many those are: who only looks does not have to read them.
+  item_count integer,
   -- Another one with each change of the two above.
   version integer NOT NULL DEFAULT 1,
   paused boolean NOT NULL DEFAULT false,
@@ -21,10 +25,12 @@ CREATE TABLE sale_slots (
   starts_at bigint NOT NULL,
   ends_at bigint NOT NULL,
   sale text COLLATE "C" NOT NULL,
-  -- Of the schedule, when it was opened; and what its sale was opened with, but for items and times: all that somebody else needs to
-  -- finish it.
+  -- Of the schedule, when it was opened. All that somebody else needs to finish it stands with its sale.
   version integer NOT NULL,
-  options jsonb NOT NULL,
   opened_at bigint NOT NULL,
   PRIMARY KEY (tenant, schedule, starts_at)
 );
+
+-- To find what somebody has begun and left: sales that are not ready are few, and each slot is found by its sale.
+CREATE INDEX sales_not_ready ON sales (tenant, id) WHERE NOT ready;
+CREATE INDEX sale_slots_by_sale ON sale_slots (tenant, sale);

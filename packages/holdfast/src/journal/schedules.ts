@@ -1,4 +1,4 @@
-import type { Postgres } from '../postgres/index.js'
+import { type Postgres, PostgresError } from '../postgres/index.js'
 import { textArray } from './array-text.js'
 import type { SaleItem, SaleTerms } from './sales.js'
 
@@ -14,6 +14,8 @@ export interface ScheduleTemplate {
 }
 
 export interface ScheduleRow {
+  /** What stands for it in logs. */
+  readonly number: number
   readonly template: ScheduleTemplate
   /** How many items each sale has; null: whoever opens one makes them. */
   readonly items: number | null
@@ -46,15 +48,13 @@ export interface SlotRow {
 
 /** With all that is needed to finish it. */
 export interface OpenSlot extends SlotRow {
-  readonly options: Readonly<Record<string, unknown>>
-  readonly buckets: number
+  readonly terms: SaleTerms
 }
 
 export interface NewSlot {
   readonly startsAt: number
   readonly endsAt: number
   readonly sale: string
-  readonly options: Readonly<Record<string, unknown>>
   readonly terms: SaleTerms
   readonly items: readonly { readonly id: string; readonly quantity: number }[]
 }
@@ -69,6 +69,10 @@ interface Raw {
   opened_at: string
   ready: boolean
 }
+
+type RawOpen = Raw & Pick<OpenSlot, 'terms'>
+
+const UNIQUE_VIOLATION = '23505'
 
 /** What Postgres remembers of sales that come again and again. */
 export class PostgresSchedules {
@@ -85,14 +89,19 @@ export class PostgresSchedules {
     template: ScheduleTemplate,
     items: readonly ListedItem[] | ItemTemplateRow | null,
   ): Promise<void> {
-    await this.#postgres.query('putSchedule', [tenant, id, JSON.stringify(template), items && JSON.stringify(items)])
+    const count = items && ('count' in items ? items.count : items.length)
+    const json = items && JSON.stringify(items)
+    await this.#postgres.query('putSchedule', [tenant, id, JSON.stringify(template), json, count])
   }
 
   async read(tenant: string, id: string): Promise<ScheduleRow | null> {
-    const [row] = await this.#postgres.query<RawSchedule & { now: string }>('readSchedule', [tenant, id])
+    const [row] = await this.#postgres.query<RawSchedule & { now: string; number: string }>('readSchedule', [
+      tenant,
+      id,
+    ])
     if (!row) return null
-    const { opened_until, now, ...rest } = row
-    return { ...rest, openedUntil: Number(opened_until), now: Number(now) }
+    const { number, opened_until, now, ...rest } = row
+    return { ...rest, number: Number(number), openedUntil: Number(opened_until), now: Number(now) }
   }
 
   /** Schedules of a tenant in the order of their ids, after one. */
@@ -100,7 +109,7 @@ export class PostgresSchedules {
     tenant: string,
     after: string,
     most: number,
-  ): Promise<(Omit<ScheduleRow, 'now'> & { readonly id: string })[]> {
+  ): Promise<(Omit<ScheduleRow, 'now' | 'number'> & { readonly id: string })[]> {
     const rows = await this.#postgres.query<RawSchedule & { id: string }>('listSchedules', [tenant, after, most])
     return rows.map(({ opened_until, ...rest }) => ({ ...rest, openedUntil: Number(opened_until) }))
   }
@@ -122,15 +131,15 @@ export class PostgresSchedules {
 
   /**
    * The slot with its sale and items, or nothing. `passed`: somebody has opened one, changed or paused the schedule since it was read, or
-   * the slot is past. `taken`: a sale of this name is there that is not this slot's.
+   * the slot is past, or somebody makes a sale of this name at this moment. `taken`: one is there that is not this slot's.
    */
   async openSlot(
     tenant: string,
     id: string,
     { openedUntil, version }: Pick<ScheduleRow, 'openedUntil' | 'version'>,
-    { startsAt, endsAt, sale, options, terms, items }: NewSlot,
+    { startsAt, endsAt, sale, terms, items }: NewSlot,
   ): Promise<'opened' | 'passed' | 'taken'> {
-    const [row] = await this.#postgres.query<{ opened: boolean; taken: boolean }>('openSlot', [
+    const asking = this.#postgres.query<{ opened: boolean; taken: boolean }>('openSlot', [
       tenant,
       id,
       openedUntil,
@@ -138,24 +147,23 @@ export class PostgresSchedules {
       startsAt,
       endsAt,
       sale,
-      JSON.stringify(options),
       JSON.stringify(terms),
       textArray(items.map((item) => item.id)),
       `{${items.map(({ quantity }) => quantity)}}`,
     ])
+    const [row] = await asking.catch((error) => (isSaleMade(error) ? [] : Promise.reject(error)))
     if (row?.opened) return 'opened'
     return row?.taken ? 'taken' : 'passed'
   }
 
   /** Slots that end after a time, the first of them first. */
   async slots(tenant: string, id: string, endAfter: number, most: number): Promise<OpenSlot[]> {
-    const rows = await this.#postgres.query<Raw & Pick<OpenSlot, 'options' | 'buckets'>>('readSlots', [
-      tenant,
-      id,
-      endAfter,
-      most,
-    ])
-    return rows.map((row) => ({ ...slotOf(row), options: row.options, buckets: row.buckets }))
+    return (await this.#postgres.query<RawOpen>('readSlots', [tenant, id, endAfter, most])).map(openSlotOf)
+  }
+
+  /** Slots around a time, in their order: two that begin before it, or then, and those that begin after it. */
+  async slotsAround(tenant: string, id: string, time: number, coming: number): Promise<OpenSlot[]> {
+    return (await this.#postgres.query<RawOpen>('slotsAround', [tenant, id, time, coming])).map(openSlotOf)
   }
 
   /** Slots that begin before a time, the last of them first. */
@@ -183,3 +191,8 @@ const slotOf = ({ starts_at, ends_at, sale, version, opened_at, ready }: Raw): S
   openedAt: Number(opened_at),
   ready,
 })
+
+const openSlotOf = (row: RawOpen): OpenSlot => ({ ...slotOf(row), terms: row.terms })
+
+const isSaleMade = (error: unknown): boolean =>
+  error instanceof PostgresError && error.sqlstate === UNIQUE_VIOLATION && error.constraint === 'sales_pkey'

@@ -264,14 +264,23 @@ WHERE webhook = $1 AND dead_at IS NOT NULL AND id > $2 ORDER BY id LIMIT $3`,
 DELETE FROM checkpoints WHERE wallet = $1`,
   dropStockCheckpoint: `-- It can't be read, and the journal can.
 DELETE FROM stock_checkpoints WHERE wallet = $1`,
-  dueSchedules: `-- Schedules of all tenants of which a slot is due within $1 ms, or was within the last $2 ms, the most urgent first, at most $3: those that any
--- process can open slots of, because their items are on record.
-WITH clock AS MATERIALIZED (SELECT clock_ms() AS now)
-SELECT s.tenant, s.id
-FROM sale_schedules s, clock, LATERAL (SELECT s.opened_until - (s.template ->> 'aheadMs')::bigint AS due) t
-WHERE s.items IS NOT NULL AND NOT s.paused
-  AND (t.due < clock.now + $1 OR t.due - (s.template ->> 'everyMs')::bigint > clock.now - $2)
-ORDER BY t.due LIMIT $3`,
+  dueSchedules: `-- Schedules of all tenants of which a slot is due within $1 ms, or was begun more than $2 ms ago and has not all of its stock: those that any
+-- process can open slots of, because their items are on record, but for those of $4 and $5. At most $3, by turns: the most urgent of each
+-- tenant, then the second of each, so that nobody is kept from their time by how many another tenant has.
+WITH clock AS MATERIALIZED (
+  SELECT clock_ms() AS now
+), unfinished AS MATERIALIZED (
+  SELECT l.tenant, l.schedule
+  FROM clock, sales s JOIN sale_slots l ON l.tenant = s.tenant AND l.sale = s.id
+  WHERE NOT s.ready AND l.ends_at > clock.now AND l.opened_at < clock.now - $2
+), due AS (
+  SELECT s.tenant, s.id, s.number, t.due, row_number() OVER (PARTITION BY s.tenant ORDER BY t.due) AS turn
+  FROM sale_schedules s, clock, LATERAL (SELECT s.opened_until - (s.template ->> 'aheadMs')::bigint AS due) t
+  WHERE s.items IS NOT NULL
+    AND (NOT s.paused AND t.due < clock.now + $1 OR (s.tenant, s.id) IN (SELECT tenant, schedule FROM unfinished))
+    AND (s.tenant, s.id) NOT IN (SELECT tenant, id FROM unnest($4::text[], $5::text[]) AS r(tenant, id))
+)
+SELECT tenant, id, number FROM due ORDER BY turn, due LIMIT $3`,
   dueWallets: `SELECT replace(ref::text, '-', '') AS ref, tenant FROM wallets WHERE due > 0 AND due <= $1 ORDER BY due LIMIT $2`,
   endDelivery: `DELETE FROM webhook_deliveries WHERE id = $1`,
   endPayments: `-- 0: whoever is at work on it. It is settled or released, and the journals of wallet and sale say so.
@@ -424,8 +433,7 @@ SELECT item, id, quantity FROM sale_items WHERE tenant = $1 AND sale = $2 AND it
   listSales: `-- A page of a tenant's sales by id, after $2. Those that are not filled yet are none.
 SELECT id, terms FROM sales WHERE tenant = $1 AND id > $2 AND ready ORDER BY id LIMIT $3`,
   listSchedules: `-- A page of a tenant's schedules by id, after $2.
-SELECT id, template, version, paused, opened_until,
-  CASE jsonb_typeof(items) WHEN 'object' THEN (items ->> 'count')::integer ELSE jsonb_array_length(items) END AS items
+SELECT id, template, version, paused, opened_until, item_count AS items
 FROM sale_schedules WHERE tenant = $1 AND id > $2 ORDER BY id LIMIT $3`,
   listSlots: `-- Those that begin before a time, the last of them first.
 SELECT l.starts_at, l.ends_at, l.sale, l.version, l.opened_at, s.ready
@@ -541,24 +549,28 @@ WITH made AS (
 )
 SELECT EXISTS (SELECT FROM made) AS made`,
   openSlot: `-- A slot, its sale and the items of that, all of it or nothing: unless somebody has opened one, changed or paused the schedule since it was
--- read, or the slot is past. \`taken\`: there is a sale of this name that is not this slot's.
-WITH taken AS (
-  SELECT FROM sales
-  WHERE tenant = $1 AND id = $7 AND (terms ->> 'startsAt' <> $5::bigint::text OR terms ->> 'endsAt' <> $6::bigint::text)
+-- read, or the slot is past. \`taken\`: there is a sale of this name that is no slot's, with other terms or items. One that comes while this
+-- runs is a unique violation, and nothing has happened.
+WITH there AS MATERIALIZED (
+  SELECT terms = $8::jsonb AS same FROM sales WHERE tenant = $1 AND id = $7
+), taken AS (
+  SELECT FROM there
+  WHERE NOT same AND NOT EXISTS (SELECT FROM sale_slots WHERE tenant = $1 AND schedule = $2 AND starts_at = $5)
 ), moved AS (
   UPDATE sale_schedules SET opened_until = $6
   WHERE tenant = $1 AND id = $2 AND opened_until = $3 AND version = $4 AND NOT paused AND $6 > clock_ms()
     AND NOT EXISTS (SELECT FROM taken)
   RETURNING id, version
 ), slot AS (
-  INSERT INTO sale_slots (tenant, schedule, starts_at, ends_at, sale, version, options, opened_at)
-  SELECT $1, moved.id, $5, $6, $7, moved.version, $8, clock_ms() FROM moved
+  INSERT INTO sale_slots (tenant, schedule, starts_at, ends_at, sale, version, opened_at)
+  SELECT $1, moved.id, $5, $6, $7, moved.version, clock_ms() FROM moved
 ), made AS (
-  INSERT INTO sales (tenant, id, terms, opened_at) SELECT $1, $7, $9, clock_ms() FROM moved ON CONFLICT DO NOTHING RETURNING id
+  INSERT INTO sales (tenant, id, terms, opened_at)
+  SELECT $1, $7, $8, clock_ms() FROM moved WHERE NOT EXISTS (SELECT FROM there) RETURNING id
 ), listed AS (
   INSERT INTO sale_items (tenant, sale, item, id, quantity)
   SELECT $1, made.id, i.item, i.id, i.quantity
-  FROM made, unnest($10::text[], $11::bigint[]) WITH ORDINALITY AS i(id, quantity, item)
+  FROM made, unnest($9::text[], $10::bigint[]) WITH ORDINALITY AS i(id, quantity, item)
 )
 SELECT EXISTS (SELECT FROM moved) AS opened, EXISTS (SELECT FROM taken) AS taken`,
   openTransfers: `-- Those that have waited longest first.
@@ -640,8 +652,9 @@ WITH old AS (
 )
 SELECT count(*)::integer AS gone FROM gone`,
   putSchedule: `-- The same again changes nothing.
-INSERT INTO sale_schedules (tenant, id, template, items) VALUES ($1, $2, $3, $4)
-ON CONFLICT (tenant, id) DO UPDATE SET template = excluded.template, items = excluded.items, version = sale_schedules.version + 1
+INSERT INTO sale_schedules (tenant, id, template, items, item_count) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (tenant, id) DO UPDATE
+SET template = excluded.template, items = excluded.items, item_count = excluded.item_count, version = sale_schedules.version + 1
 WHERE (sale_schedules.template, sale_schedules.items) IS DISTINCT FROM (excluded.template, excluded.items)`,
   raiseEpochs: `-- New lives for the states of wallets: whatever was decided under an older epoch and is not here yet never will be.
 -- $1 wallets   $2 at least this epoch   $3 used from memory from now on?   $4–$6 epoch, seq and hash of what Redis has as acknowledged
@@ -753,13 +766,12 @@ SELECT item, quantity FROM sale_items WHERE tenant = $1 AND sale = $2 AND quanti
   readScheduleItems: `-- None: it was changed since.
 SELECT items FROM sale_schedules WHERE tenant = $1 AND id = $2 AND version = $3`,
   readSchedule: `-- \`items\`: how many there are, listed or by a template; null: whoever opens a slot makes them.
-SELECT template, version, paused, opened_until, clock_ms() AS now,
-  CASE jsonb_typeof(items) WHEN 'object' THEN (items ->> 'count')::integer ELSE jsonb_array_length(items) END AS items
+SELECT number, template, version, paused, opened_until, clock_ms() AS now, item_count AS items
 FROM sale_schedules WHERE tenant = $1 AND id = $2`,
   readSettings: `SELECT secret, created_at FROM settings`,
   readSlots: `-- Those that end after a time, the first of them first. Looked for from the last one back, so that what is long past is not read: with 200,000
 -- slots 2 ms instead of 35. As far ahead as slots are opened, however often their length was changed, there are no 2,000.
-SELECT l.starts_at, l.ends_at, l.sale, l.version, l.options, l.opened_at, s.ready, (s.terms ->> 'buckets')::integer AS buckets
+SELECT l.starts_at, l.ends_at, l.sale, l.version, l.opened_at, s.ready, s.terms
 FROM (
   SELECT * FROM (SELECT * FROM sale_slots WHERE tenant = $1 AND schedule = $2 ORDER BY starts_at DESC LIMIT 2000) late
   WHERE ends_at > $3 ORDER BY starts_at LIMIT $4
@@ -849,6 +861,15 @@ SELECT i.* FROM unnest($4::integer[]) AS wanted(item) CROSS JOIN LATERAL (
 SELECT replace(w.ref::text, '-', '') AS ref, w.available + w.reserved AS unsold, w.status, w.since > 0 AS running,
        EXISTS (SELECT FROM transfers t WHERE t.source = w.ref) AS moving
 FROM wallets w WHERE w.ref = ANY ($1::uuid[])`,
+  slotsAround: `-- Of the slots of a schedule those around a time: two that begin before it or then, and $4 that begin after it, in their order. Two index scans,
+-- however short slots are and however many there were.
+SELECT l.starts_at, l.ends_at, l.sale, l.version, l.opened_at, s.ready, s.terms
+FROM (
+  (SELECT * FROM sale_slots WHERE tenant = $1 AND schedule = $2 AND starts_at <= $3 ORDER BY starts_at DESC LIMIT 2)
+  UNION ALL
+  (SELECT * FROM sale_slots WHERE tenant = $1 AND schedule = $2 AND starts_at > $3 ORDER BY starts_at LIMIT $4)
+) l JOIN sales s ON s.tenant = l.tenant AND s.id = l.sale
+ORDER BY l.starts_at`,
   startFeed: `SELECT start_feed($1) AS begun`,
   stop: `-- Nothing more is decided. Unless an operator has let things go on meanwhile, under epochs above what is missing.
 UPDATE settings

@@ -1,13 +1,19 @@
+import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { freshDatabase, freshRedis } from '../../../../test/servers.js'
+import { termsFromRecord } from '../../src/api/sale/recorded-items.js'
+import { checkSchedule } from '../../src/api/sale/schedule-terms.js'
+import { checkTerms } from '../../src/api/sale/terms.js'
 import { Holdfast, type HoldfastError, type ScheduleOptions } from '../../src/index.js'
+import { QUERIES } from '../../src/postgres/queries.generated.js'
 
 const HOUR = 3_600_000
 
 let hf: Holdfast
 let other: Holdfast
+let urls: { redis: string; postgres: string }
 beforeAll(async () => {
-  const urls = { redis: await freshRedis(), postgres: await freshDatabase() }
+  urls = { redis: await freshRedis(), postgres: await freshDatabase() }
   const connect = () => Holdfast.connect({ ...urls, audit: false })
   ;[hf, other] = await Promise.all([connect(), connect()])
 })
@@ -64,6 +70,73 @@ describe('items by a template', () => {
   })
 })
 
+describe('what is on record', () => {
+  const slot = { startsAt: 5, endsAt: 10, sale: 's' }
+  it.each([
+    ['a list', [['a', 2] as const, ['\u00e9"\\', 1] as const], [{ id: 'a', quantity: 2 }, { id: '\u00e9"\\' }]],
+    ['a template', { id: '{sale}-{n}', count: 3, quantity: 4 }, [1, 2, 3].map((n) => ({ id: `s-${n}`, quantity: 4 }))],
+    [
+      'a long one',
+      { id: '{startsAt}-{n}', count: 10_001, quantity: 1 },
+      Array.from({ length: 10_001 }, (_, n) => ({ id: `5-${n + 1}` })),
+    ],
+  ])('makes the same sale as its items by themselves would: %s', async (_, recorded, items) => {
+    for (const options of [{ perUser: 2 }, { perUser: 1, limit: 2, buckets: 3, reserve: 'purchase', checkoutTtl: 9 }]) {
+      const made = await termsFromRecord(options, recorded, slot)
+      expect(made).toEqual(checkTerms({ ...options, startsAt: 5, endsAt: 10, items }))
+    }
+  })
+
+  it('is opened in its turn where there are many items, and whoever comes later finds it whole', async () => {
+    const items = { id: '{sale}-{n}', count: 1_500 }
+    const mine = Array.from({ length: 5 }, (_, n) => hf.forTenant(`turn${n % 2}`).saleSchedule(`large${n}`))
+    await Promise.all(
+      mine.map((schedule) => schedule.start({ every: HOUR, ahead: HOUR, perUser: 1, buckets: 2, items })),
+    )
+    for (const schedule of mine) {
+      for (const sale of [await schedule.current(), await schedule.next()]) {
+        expect(await sale?.status()).toMatchObject({ stock: 1_500, items: 1_500 })
+      }
+      await schedule.stop()
+    }
+  })
+})
+
+describe('how much a schedule opens', () => {
+  const refusal = (options: object) =>
+    hf
+      .saleSchedule('much')
+      .start({ perUser: 1, ...options } as ScheduleOptions)
+      .catch((error: HoldfastError) => [error.code, error.message])
+
+  it('is up to a thousand items for each second of a slot, and a million ahead', async () => {
+    const items = (count: number) => ({ id: '{n}', count })
+    expect(await refusal({ every: 1_000, items: items(1_001) })).toEqual([
+      'invalid_argument',
+      'items: expected at most 1000 where `every` is 1000, got 1001',
+    ])
+    const listed = Array.from({ length: 1_001 }, (_, n) => ({ id: `${n}` }))
+    expect(await refusal({ every: 1_000, items: listed })).toContain('invalid_argument')
+    expect(await refusal({ every: 100_000, ahead: 1_000_001, items: items(100_000) })).toEqual([
+      'invalid_argument',
+      'ahead: expected at most 1000000 where each sale has 100000 items, got 1000001',
+    ])
+    expect(await refusal({ every: 1_000, ahead: 100_001, items: [{ id: 'a' }] })).toContain('invalid_argument')
+    expect(await hf.saleSchedule('much').get()).toBeNull()
+    expect(checkSchedule('much', { every: 1_000, ahead: 100_000, perUser: 1, items: items(1_000) }).items).toEqual({
+      ...items(1_000),
+      quantity: 1,
+    })
+  })
+
+  it('is told from a template without making what that stands for', () => {
+    const items = { id: '{sale}/{n}', count: 100_000, quantity: 1_000_000_000 }
+    const options = { every: HOUR, perUser: 1, limit: 100_000 * 1_000_000_000, items }
+    for (let n = 0; n < 300; n += 1) expect(checkSchedule('much', options).items).toEqual(items)
+    expect(() => checkSchedule('much', { ...options, limit: options.limit + 1 })).toThrow('limit: expected')
+  }, 20_000)
+})
+
 describe('schedules of a tenant', () => {
   it('are listed by their ids, with what their sales are opened with', async () => {
     const mine = hf.forTenant('lister')
@@ -84,5 +157,27 @@ describe('schedules of a tenant', () => {
     expect(await hf.forTenant('nobody').saleSchedules()).toEqual([])
     await expect(mine.saleSchedules({ limit: 0 })).rejects.toMatchObject({ code: 'invalid_argument' })
     await Promise.all(['a', 'b', 'c'].map((id) => mine.saleSchedule(id).stop()))
+  })
+
+  it('are read without the lists of their items, however long those are', async () => {
+    const mine = hf.forTenant('long')
+    const items = Array.from({ length: 50_000 }, (_, n) => ({ id: `${Math.random()}-${n}` }))
+    const schedule = mine.saleSchedule('list')
+    // Paused before there is anything to open.
+    await schedule.start({ every: HOUR, ahead: 100, perUser: 1, items: [{ id: 'a' }] })
+    await schedule.pause()
+    expect(await schedule.start({ every: HOUR, ahead: 100, perUser: 1, items })).toMatchObject({ items: 50_000 })
+    await schedule.stop()
+    const client = new pg.Client({ connectionString: urls.postgres, options: '-c search_path=holdfast' })
+    await client.connect()
+    for (const [query, values] of [
+      [QUERIES.readSchedule, ['long', 'list']],
+      [QUERIES.listSchedules, ['long', '', 100]],
+    ] as const) {
+      const { rows } = await client.query(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${query}`, [...values])
+      const { 'Shared Hit Blocks': hit, 'Shared Read Blocks': read } = rows[0]['QUERY PLAN'][0].Plan
+      expect(hit + read).toBeLessThan(50)
+    }
+    await client.end()
   })
 })

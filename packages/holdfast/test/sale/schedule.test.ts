@@ -187,14 +187,50 @@ describe('a schedule', () => {
     await schedule.stop()
   })
 
-  it('does not take a sale of its name that is not its own', async () => {
+  describe('where there is a sale of the name of its slot', () => {
     const startsAt = Math.floor(Date.now() / (24 * HOUR)) * 24 * HOUR
-    const stamp = new Date(startsAt).toISOString().slice(0, 10).replaceAll('-', '')
-    await hf.sale(`taken-${stamp}00`).open({ items: unique('t', 1), perUser: 1, startsAt, endsAt: startsAt + 1 })
-    const schedule = hf.saleSchedule('taken')
+    const endsAt = startsAt + 24 * HOUR
     const daily = { ...HOURLY, every: 24 * HOUR, ahead: 100 }
-    await expect(schedule.start(daily)).rejects.toMatchObject({ code: 'sale_exists' })
-    expect(await schedule.slots()).toEqual([])
+    const nameOf = (schedule: string) =>
+      `${schedule}-${new Date(startsAt).toISOString().slice(0, 10).replaceAll('-', '')}00`
+
+    it.each([
+      ['times', { endsAt: startsAt + 1 }],
+      ['terms', { perUser: 9 }],
+      ['items', { items: unique('t', 6) }],
+    ])('does not take it with other %s, however often it is tried', async (name, differs) => {
+      await hf.sale(nameOf(name)).open({ ...HOURLY, startsAt, endsAt, ...differs })
+      const schedule = hf.saleSchedule(name)
+      await expect(schedule.start(daily)).rejects.toMatchObject({ code: 'sale_exists' })
+      await expect(schedule.start()).rejects.toMatchObject({ code: 'sale_exists' })
+      expect([await schedule.slots(), await schedule.current()]).toEqual([[], null])
+    })
+
+    it('does not take one that comes while the slot is being opened', async () => {
+      const theirs = new pg.Client(urls.postgres)
+      await theirs.connect()
+      await theirs.query('BEGIN')
+      await theirs.query(
+        `INSERT INTO holdfast.sales (tenant, id, terms, opened_at) VALUES ('default', $1, '{"buckets": 1}', 0)`,
+        [nameOf('meanwhile')],
+      )
+      const schedule = hf.saleSchedule('meanwhile')
+      const starting = schedule.start(daily)
+      const waiting = `SELECT count(*)::integer AS n FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock'`
+      await expect.poll(async () => (await pool.query(waiting)).rows[0].n, { timeout: 20_000 }).toBeGreaterThan(0)
+      await theirs.query('COMMIT')
+      await theirs.end()
+      await expect(starting).rejects.toMatchObject({ code: 'sale_exists' })
+      expect(await schedule.slots()).toEqual([])
+    })
+
+    it('takes one that is the same', async () => {
+      await hf.sale(nameOf('same')).open({ ...HOURLY, startsAt, endsAt })
+      await hf.saleSchedule('same').start(daily)
+      expect((await hf.saleSchedule('same').current())?.id).toBe(nameOf('same'))
+      await hf.saleSchedule('same').stop()
+    })
   })
 
   it.each([

@@ -177,4 +177,15 @@ describe('what becomes of calls', () => {
     ])
     expect(units).toEqual({ checkout: 2, purchase: 2 })
   })
+
+  it('is counted as well where a schedule has told of the sale', async () => {
+    const schedule = hf.saleSchedule('counted')
+    const items = [{ id: 'a', quantity: 2 }]
+    await schedule.start({ every: HOUR, ahead: HOUR, perUser: 1, items })
+    counted.length = 0
+    const sales = [await schedule.current(), await schedule.next()]
+    for (const sale of sales) await sale?.checkout({ user: 'ann', items: [{ id: 'a' }], key: key() }).catch(() => {})
+    await schedule.stop()
+    expect(counted).toEqual(['checkout done', 'checkout sale_not_active'])
+  })
 })

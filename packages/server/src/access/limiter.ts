@@ -49,8 +49,9 @@ export class Limiter {
   }
 
   #take(bucket: Bucket, { rateMax }: Limits, count: number): void {
-    // What is asked for at once may be more than ever fits in: it is let through by a full bucket, which then has debts.
-    const needed = Math.min(count, rateMax * BURST_SECONDS)
+    // What is asked for at once may be more than ever fits in: it is let through by a full bucket, less the one that the request itself has
+    // taken, which then has debts.
+    const needed = Math.min(count, rateMax * BURST_SECONDS - 1)
     if (bucket.tokens < needed) {
       const retryAfter = Math.ceil((needed - bucket.tokens) / rateMax)
       throw new HoldfastError('rate_limited', `Expected at most ${rateMax} operations a second, got more`, {

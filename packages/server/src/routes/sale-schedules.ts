@@ -20,11 +20,14 @@ import type { ApiOptions } from './v1.js'
 /** Shorter than other ids, since those of its sales have the time behind it. */
 const SchedulePath = Type.Object({ schedule: Type.String({ ...Id, maxLength: 230 }) })
 
+/** A few bytes can ask for 100,000 items. */
+const ITEMS_PER_OPERATION = 100
+
 /**
  * Sales that come again and again. What is put on record here is opened by whichever server is there when its time comes: see
  * `ScheduleDriver`. A schedule is never deleted, since its sales are not; paused, it opens no more.
  */
-export const saleScheduleRoutes: Routes<ApiOptions> = async (app, { holdfast, schedules }) => {
+export const saleScheduleRoutes: Routes<ApiOptions> = async (app, { holdfast, gate, schedules }) => {
   const tags = ['sales']
   const reading = { scope: 'read', refusals: ['schedule_not_found'] } as const
   const scheduleOf = (caller: Caller, id: string): SaleSchedule => {
@@ -65,6 +68,9 @@ export const saleScheduleRoutes: Routes<ApiOptions> = async (app, { holdfast, sc
     { schema: put, bodyLimit: OPENING_MAX_BYTES, config: putting },
     async ({ caller, params, body }, reply) => {
       requireSales(caller)
+      const { items } = body
+      const count = 'count' in items ? items.count : items.length
+      gate.spend(caller, Math.floor(count / ITEMS_PER_OPERATION))
       return schedules.start(caller.tenant, params.schedule, { ...body, signal: departureOf(reply) })
     },
   )

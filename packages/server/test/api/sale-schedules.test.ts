@@ -96,6 +96,15 @@ describe('a schedule over HTTP', () => {
     }
   })
 
+  it('counts against the rate of a key by how many items it asks for', async () => {
+    // A key that is at rest may ask for more than its rate, once: then it has debts of more than a minute.
+    const slow = await Api.start({ keyRate: 2 })
+    const by = slow.as(await slow.key())
+    const many = { every: DAY, ahead: 100, perUser: 1, items: { id: '{n}', count: 15_000 } }
+    expect((await put('many', many, by)).status).toBe(200)
+    expect(await put('more', many, by)).toMatchObject({ status: 429, body: { code: 'rate_limited' } })
+  })
+
   it('pauses on every server, and goes on where it is resumed', async () => {
     const other = await Api.start({
       databaseUrl: api.databaseUrl,
@@ -142,7 +151,12 @@ describe('a schedule over HTTP', () => {
     expect(blocked).toMatchObject({ status: 409, body: { code: 'sale_exists', retryable: false } })
     expect((await call('GET', path('blocked'))).body).toMatchObject({ version: 1, openedUntil: null })
     expect((await call('GET', `${path('blocked')}/slots`)).body).toEqual({ data: [], next: null })
-    await expect.poll(() => api.lines.some((line) => line.includes('sale_slot_failed')), { timeout: 20_000 }).toBe(true)
+    // By its number, and never by its id, the log tells which it is.
+    const failure = () => api.lines.find((line) => line.includes('sale_slot_failed')) ?? ''
+    await expect.poll(failure, { timeout: 20_000 }).not.toBe('')
+    const sql = 'SELECT id FROM holdfast.sale_schedules WHERE number = $1'
+    expect((await pool.query(sql, [JSON.parse(failure()).schedule])).rows).toEqual([{ id: 'blocked' }])
+    expect(failure()).not.toContain('blocked')
     const moved = await put('blocked', { ...HOURLY, every: DAY, offset: 1_000 })
     expect(moved).toMatchObject({ status: 200, body: { version: 2, openedUntil: expect.any(Number) } })
   })

@@ -4,9 +4,8 @@ import type { SaleTenant } from './tenant.js'
 /** So close to the end of a slot, and whenever the time was last asked so long ago, it is asked again. */
 const MARGIN_MS = 1_000
 const ASK_AFTER_MS = 10_000
-/** Servers' clocks may differ: slots that have ended by one may run by another. */
-const APART_MS = 60_000
-const SLOTS = 8
+/** What comes next is read with it, so that not every slot has to be. */
+const COMING = 8
 
 /**
  * Which slot is running, by the clock that decides checkouts: that of the Redis server that has the slot's sale, or Postgres's while that is
@@ -71,16 +70,20 @@ export class CurrentSlot {
     }
   }
 
-  /** Slots never change: they are read again only where a later one, or a sale that was not ready, may have come. */
+  /**
+   * Slots never change, and there is none between two that follow each other: they are read again only where the time is not between two of
+   * them, or a sale that was not ready may be by now.
+   */
   async #read(now: number): Promise<void> {
-    const isEnough = this.#slots.some(({ startsAt }) => startsAt > now) && this.#slots.every(({ ready }) => ready)
-    if (isEnough) return
-    this.#slots = await this.#schedules.slots(this.#tenant.keys.tenant, this.#id, Math.floor(now) - APART_MS, SLOTS)
+    const isBetween =
+      this.#slots.some(({ startsAt }) => startsAt <= now) && this.#slots.some(({ startsAt }) => startsAt > now)
+    if (isBetween && this.#slots.every(({ ready }) => ready)) return
+    this.#slots = await this.#schedules.slotsAround(this.#tenant.keys.tenant, this.#id, Math.floor(now), COMING)
   }
 
-  async #timeOf({ sale, buckets }: OpenSlot): Promise<number> {
+  async #timeOf({ sale, terms }: OpenSlot): Promise<number> {
     const { keys, engine, sequencer } = this.#tenant
-    const places = Array.from({ length: buckets }, (_, bucket) => keys.ofSale(sale, bucket))
+    const places = Array.from({ length: terms.buckets }, (_, bucket) => keys.ofSale(sale, bucket))
     if (places.some((place) => engine.isRedisAway(place))) return this.#postgresNow()
     try {
       return Math.min(...(await Promise.all(places.map((place) => sequencer.now(place)))))

@@ -1,7 +1,7 @@
 import type { ItemTemplateRow } from '../../journal/index.js'
 import * as check from '../validate.js'
 import { longestSaleOf, type Slot } from './slots.js'
-import type { ItemOptions } from './terms.js'
+import type { CheckedItem } from './terms.js'
 
 /** Items that are made anew for each slot, by what can be written down: whoever opens a slot makes the same. */
 export interface ItemTemplate {
@@ -41,8 +41,11 @@ export function checkItemTemplate(schedule: string, value: object): ItemTemplate
   return template
 }
 
-export const itemsFrom = ({ id, count, quantity }: ItemTemplateRow, slot: Slot): ItemOptions[] =>
-  Array.from({ length: count }, (_, at) => ({ id: idOf(id, slot, at + 1), quantity }))
+/** The item of this number, from 1 on. */
+export const itemFrom = ({ id, quantity }: ItemTemplateRow, slot: Slot, n: number): CheckedItem => ({
+  id: idOf(id, slot, n),
+  quantity,
+})
 
 /** In one pass: what comes in, such as the id of a sale, may have braces of its own. */
 function idOf(template: string, { sale, startsAt }: Slot, n: number): string {

@@ -1,19 +1,22 @@
 import type { Clock } from '../../engine/index.js'
 import { HoldfastError } from '../../errors/index.js'
-import type { ItemTemplateRow, ListedItem, OpenSlot, PostgresSchedules, ScheduleRow } from '../../journal/index.js'
+import type { OpenSlot, PostgresSchedules, SaleTerms, ScheduleRow } from '../../journal/index.js'
 import type { Telemetry } from '../../telemetry/index.js'
 import { within } from '../waiting.js'
-import { itemsFrom } from './item-template.js'
-import { Sale } from './sale.js'
+import { fillSale } from './filling.js'
+import { termsFromRecord } from './recorded-items.js'
 import type { ItemsOf } from './schedule-terms.js'
 import { nextSlot, type Slot } from './slots.js'
 import type { SaleTenant } from './tenant.js'
-import { checkTerms, type ItemOptions } from './terms.js'
+import { type CheckedItem, checkTerms } from './terms.js'
+import type { Turns } from './turns.js'
 
 export interface OpeningParts {
   readonly schedules: PostgresSchedules
   readonly clock: Clock
   readonly telemetry: Telemetry
+  /** For sales of many items, of all tenants. */
+  readonly large: Turns
 }
 
 /** Somebody may have paused or changed the schedule, or died over a slot. */
@@ -26,6 +29,10 @@ const BUSY_MS = 2_000
 const OPENING_MS = 60_000
 const PAGE = 10_000
 const SLOTS_MAX = 200
+/** So many items make a sale a large one. */
+const LARGE = 1_000
+
+type Opened = ReturnType<typeof checkTerms>
 
 /**
  * Opens the slots of a schedule as their time comes. Every process that was told to does; Postgres says what time it is and which slot is
@@ -40,6 +47,7 @@ export class SlotOpener {
   readonly #tenant: SaleTenant
   readonly #id: string
   #make: ItemsOf | null = null
+  #number: number | undefined
   readonly #finishing = new Map<string, Promise<void>>()
   #working: Promise<unknown> = Promise.resolve()
   #starting = 0
@@ -120,6 +128,7 @@ export class SlotOpener {
     for (;;) {
       const row = await schedules.read(tenant, this.#id)
       if (!row) throw new HoldfastError('schedule_not_found')
+      this.#number = row.number
       const { aheadMs } = row.template
       await this.#finishOthers(row)
       const lookMs = Math.max(LOOK_MIN_MS, Math.min(LOOK_MAX_MS, aheadMs / TRIES))
@@ -134,37 +143,39 @@ export class SlotOpener {
   }
 
   async #open(row: ScheduleRow, slot: Slot): Promise<void> {
-    const given = await this.#itemsOf(row, slot)
-    if (!given) return
-    const { startsAt, endsAt, sale } = slot
-    const { options } = row.template
-    const { terms, items } = checkTerms({ ...options, items: given, startsAt, endsAt })
-    const { tenant } = this.#tenant.keys
-    const outcome = await this.#parts.schedules.openSlot(tenant, this.#id, row, { ...slot, options, terms, items })
-    // Somebody else was first, or it is another one by now: the next look tells.
-    if (outcome === 'passed') return
-    if (outcome === 'taken') {
-      const text = `The slot at ${startsAt} can't be opened: there is a sale of its name with other times`
-      throw new HoldfastError('sale_exists', text)
-    }
-    await this.#fill(sale, { ...options, items, startsAt, endsAt })
-    this.#tell('opened')
+    const made = row.items === null ? await this.#made(row, slot) : null
+    await this.#inShare(made?.items.length ?? row.items ?? 0, async () => {
+      const opened = made ?? (await this.#fromRecord(row, slot))
+      // Changed since, or nobody wants it any more.
+      if (!opened || this.#isClosed) return
+      const { tenant } = this.#tenant.keys
+      const outcome = await this.#parts.schedules.openSlot(tenant, this.#id, row, { ...slot, ...opened })
+      // Somebody else was first, or it is another one by now: the next look tells.
+      if (outcome === 'passed') return
+      if (outcome === 'taken') {
+        const text = `The slot at ${slot.startsAt} can't be opened: there is a sale of its name with other terms`
+        throw new HoldfastError('sale_exists', text)
+      }
+      await this.#fill(slot.sale, opened.terms, opened.items)
+      this.#tell('opened')
+    })
   }
 
   /** Null: the schedule was changed meanwhile. */
-  async #itemsOf({ items, version }: ScheduleRow, slot: Slot): Promise<readonly ItemOptions[] | null> {
-    const { keys, timeoutMs } = this.#tenant
-    if (items !== null) {
-      const recorded = await this.#parts.schedules.items(keys.tenant, this.#id, version)
-      if (recorded === null) return null
-      return isListed(recorded) ? recorded.map(([id, quantity]) => ({ id, quantity })) : itemsFrom(recorded, slot)
-    }
+  async #fromRecord({ version, template }: ScheduleRow, slot: Slot): Promise<Opened | null> {
+    const recorded = await this.#parts.schedules.items(this.#tenant.keys.tenant, this.#id, version)
+    return recorded && termsFromRecord(template.options, recorded, slot)
+  }
+
+  async #made({ template }: ScheduleRow, slot: Slot): Promise<Opened> {
     const make = this.#make
     if (!make) {
       const text = 'items: expected a function, since the items of this schedule are made by who opens a slot, got none'
       throw new HoldfastError('invalid_argument', text)
     }
-    return within(timeoutMs, {}, async () => make(slot))
+    const items = await within(this.#tenant.timeoutMs, {}, async () => make(slot))
+    const { startsAt, endsAt } = slot
+    return checkTerms({ ...template.options, items, startsAt, endsAt })
   }
 
   async #finishOthers({ now, template }: ScheduleRow): Promise<void> {
@@ -177,13 +188,18 @@ export class SlotOpener {
     }
   }
 
-  async #finish({ sale, options, startsAt, endsAt }: OpenSlot): Promise<void> {
-    await this.#fill(sale, { ...options, items: await this.#recordedItems(sale), startsAt, endsAt })
+  async #finish({ sale, terms }: OpenSlot): Promise<void> {
+    await this.#inShare(terms.items, async () => this.#fill(sale, terms, await this.#recordedItems(sale)))
     this.#tell('finished')
   }
 
-  async #recordedItems(sale: string): Promise<ItemOptions[]> {
-    const items: ItemOptions[] = []
+  /** Few of those that have many items are in memory at a time. Others wait for nobody. */
+  #inShare<T>(items: number, work: () => Promise<T>): Promise<T> {
+    return items < LARGE ? work() : this.#parts.large.take(this.#tenant.keys.tenant, work)
+  }
+
+  async #recordedItems(sale: string): Promise<CheckedItem[]> {
+    const items: CheckedItem[] = []
     for (;;) {
       const page = await this.#parts.schedules.pageOfItems(this.#tenant.keys.tenant, sale, items.length, PAGE)
       for (const { id, quantity } of page) items.push({ id, quantity })
@@ -191,10 +207,8 @@ export class SlotOpener {
     }
   }
 
-  /** The same as on record, so it only goes on where it was left. */
-  async #fill(sale: string, options: object): Promise<void> {
-    const asked = { ...options, timeout: OPENING_MS } as Parameters<Sale['open']>[0]
-    await new Sale(this.#tenant, sale).open(asked)
+  #fill(sale: string, terms: SaleTerms, items: readonly CheckedItem[]): Promise<void> {
+    return within(OPENING_MS, {}, () => fillSale(this.#tenant, sale, terms, items))
   }
 
   #tell(outcome: 'opened' | 'finished' | 'failed'): void {
@@ -203,9 +217,6 @@ export class SlotOpener {
 
   #failed(error: unknown): void {
     this.#tell('failed')
-    this.#parts.telemetry.log?.('error', 'sale_slot_failed', { reason: String(error) })
+    this.#parts.telemetry.log?.('error', 'sale_slot_failed', { schedule: this.#number, reason: String(error) })
   }
 }
-
-const isListed = (items: readonly ListedItem[] | ItemTemplateRow): items is readonly ListedItem[] =>
-  Array.isArray(items)

@@ -12,9 +12,12 @@ import { PatientSales } from './patient.js'
 import { Schedules } from './schedule.js'
 import { SoldOutWatch } from './sold-out.js'
 import type { SaleParts } from './tenant.js'
+import { Turns } from './turns.js'
 
 /** Sales that a process remembers; then it begins anew. */
 const SALES_MAX = 1_000
+/** Sales of many items that schedules open at a time: each takes some 30 MB while it is filled. */
+const LARGE_AT_ONCE = 2
 
 export interface SalesGiven {
   readonly redis: RedisConnection
@@ -41,7 +44,12 @@ export interface OpenSales {
 export function openSales({ redis, postgres, journal, secret, telemetry, isStopped, ...given }: SalesGiven): OpenSales {
   const sales = new PatientSales(postgres)
   const soldOut = new SoldOutWatch(sales)
-  const schedules = new Schedules({ schedules: new PostgresSchedules(postgres), clock: systemClock, telemetry })
+  const schedules = new Schedules({
+    schedules: new PostgresSchedules(postgres),
+    clock: systemClock,
+    telemetry,
+    large: new Turns(LARGE_AT_ONCE),
+  })
   const attempts = new SaleAttempts(new PostgresAttempts(postgres), given.attempts, telemetry)
   let primitives: Promise<Primitives> | undefined
   const primitivesOf = async (tenant: string): Promise<Primitives> => {

@@ -1,13 +1,14 @@
 import type { Buckets, Outcome, Wanted } from '../../engine/index.js'
 import { HoldfastError } from '../../errors/index.js'
 import type { SaleTerms } from '../../journal/index.js'
-import { checkoutWords, command, genesisHash, type Entry as MachineEntry, readLinesText } from '../../machine/index.js'
+import { checkoutWords, command, type Entry as MachineEntry, readLinesText } from '../../machine/index.js'
 import type { Place } from '../../redis/index.js'
 import { checkOptions, type OperationOptions } from '../tenant.js'
 import * as check from '../validate.js'
 import { type WaitOptions, within } from '../waiting.js'
 import { readAttempts, recorded, type SaleAttempt, type SaleAttemptsPage } from './attempts.js'
 import { bucketsOf, bucketsOfCode, wantedFor } from './buckets.js'
+import { CURRENCY, fillSale } from './filling.js'
 import { checkLines, named, refuseTwice, type SoldItem } from './lines.js'
 import type { SaleMemory } from './memory.js'
 import { type Basket, buyWith, type CheckedPay, checkPay, type Paid, type PayOptions, paidFor } from './pay.js'
@@ -20,7 +21,7 @@ import {
   type SaleState,
 } from './reading.js'
 import type { SaleTenant } from './tenant.js'
-import { checkTerms, type ItemOptions, limitOf, type SaleOptions, shareOf } from './terms.js'
+import { checkTerms, type ItemOptions, type SaleOptions, shareOf } from './terms.js'
 import { told } from './told.js'
 
 export interface CheckoutOptions extends Omit<OperationOptions, 'metadata' | 'counter'> {
@@ -58,8 +59,6 @@ export interface Purchase {
   readonly paid: Paid | null
 }
 
-const CURRENCY = 'stock'
-
 /** A sale by its id. Making one of these is no I/O. */
 export class Sale {
   readonly id: string
@@ -75,20 +74,11 @@ export class Sale {
   /** Makes the sale and fills it. The same again changes nothing, and finishes what was begun; with other terms it is `sale_exists`. */
   async open(options: SaleOptions & WaitOptions): Promise<SaleState> {
     const { terms, items } = checkTerms(options)
-    const { keys, journal, sales, timeoutMs } = this.#tenant
+    const { keys, sales, timeoutMs } = this.#tenant
     return within(timeoutMs, check.options('options', options), async () => {
       const row = await sales.open(keys.tenant, this.id, terms, items)
       if (!row.same) throw new HoldfastError('sale_exists')
-      if (!row.ready) {
-        for (let bucket = 0; bucket < terms.buckets; bucket += 1) {
-          const place = keys.ofSale(this.id, bucket)
-          const { ref, tenant } = place
-          const head = genesisHash(ref, CURRENCY)
-          await journal.open({ ref, tenant, id: this.id, currency: CURRENCY, creditLimit: 0, metadata: '', head })
-          await this.#fill(place, limitOf(terms, items, bucket))
-        }
-        await sales.ready(keys.tenant, this.id, keys.ofSale(this.id, 0).ref)
-      }
+      if (!row.ready) await fillSale(this.#tenant, this.id, terms, items)
       return this.#state(terms)
     })
   }
@@ -271,13 +261,6 @@ export class Sale {
     const terms = await this.#memory.terms()
     if (!terms) throw new HoldfastError('sale_not_found')
     return terms
-  }
-
-  /** The key is the engine's own: whoever opens the sale again fills nothing twice. */
-  async #fill(place: Place, amount: number): Promise<void> {
-    if (amount === 0) return
-    const credit = command({ kind: 'credit', key: '~stock', amount, counter: CURRENCY })
-    await this.#tenant.engine.submit(place, credit, { memory: false })
   }
 
   /** `wanted`: what its bucket must have for that; brought from others where it has too little. */

@@ -37,7 +37,7 @@ export interface SchedulesOptions extends WaitOptions {
 
 export function scheduleState(
   id: string,
-  { template, items, version, paused, openedUntil }: Omit<ScheduleRow, 'now'>,
+  { template, items, version, paused, openedUntil }: Omit<ScheduleRow, 'now' | 'number'>,
 ): ScheduleState {
   const { everyMs: every, offsetMs: offset, aheadMs: ahead } = template
   // Checked before they were put on record.

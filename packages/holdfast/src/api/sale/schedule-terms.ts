@@ -1,6 +1,6 @@
 import type { ItemTemplateRow, ListedItem, ScheduleTemplate } from '../../journal/index.js'
 import * as check from '../validate.js'
-import { checkItemTemplate, type ItemTemplate, itemsFrom } from './item-template.js'
+import { checkItemTemplate, type ItemTemplate } from './item-template.js'
 import type { Slot } from './slots.js'
 import { checkTerms, type ItemOptions, type SaleOptions } from './terms.js'
 
@@ -31,6 +31,9 @@ const AHEAD_MIN_MS = 100
 /** Slots that are opened ahead of theirs, at most. */
 const AHEAD_SLOTS_MAX = 100
 const LISTED_MAX = 100_000
+/** What few bytes ask for must not become more than a server and its disk can do: a hundredth of what one server fills, for each schedule. */
+const PACE_MAX_PER_SECOND = 1_000
+const AHEAD_ITEMS_MAX = 1_000_000
 
 export function checkSchedule(id: string, value: unknown): CheckedSchedule {
   const { every, offset = 0, ahead, items, ...rest } = check.options('options', value)
@@ -39,11 +42,10 @@ export function checkSchedule(id: string, value: unknown): CheckedSchedule {
   const offsetMs = check.integer('offset', offset, 0, everyMs - 1)
   const aheadMax = everyMs * AHEAD_SLOTS_MAX
   const aheadMs = check.integer('ahead', ahead ?? Math.min(everyMs, AHEAD_MS), AHEAD_MIN_MS, aheadMax)
-  const times = { startsAt: 0, endsAt: everyMs }
   const template = { everyMs, offsetMs, aheadMs, options: rest }
   if (typeof items === 'function') {
     // Whether the limit is one of what there is then shows when the items are made.
-    checkTerms({ ...rest, ...times, items: [{ id: 'any', quantity: rest.limit ?? 1 }] })
+    checkRest(rest, everyMs, Number.MAX_SAFE_INTEGER)
     return { template, items: null, make: items as ItemsOf }
   }
   if (Array.isArray(items) && items.length > LISTED_MAX) {
@@ -51,9 +53,25 @@ export function checkSchedule(id: string, value: unknown): CheckedSchedule {
   }
   if (typeof items === 'object' && items !== null && !Array.isArray(items)) {
     const made = checkItemTemplate(id, items)
-    checkTerms({ ...rest, ...times, items: itemsFrom(made, { ...times, sale: id }) })
+    checkPace(template, made.count)
+    checkRest(rest, everyMs, made.count * made.quantity)
     return { template, items: made, make: null }
   }
-  const { items: listed } = checkTerms({ ...rest, ...times, items })
+  if (Array.isArray(items)) checkPace(template, items.length)
+  const { items: listed } = checkTerms({ ...rest, startsAt: 0, endsAt: everyMs, items })
   return { template, items: listed.map(({ id, quantity }) => [id, quantity] as const), make: null }
+}
+
+/** All but the items: `total` is how many units those are. */
+function checkRest(rest: Record<string, unknown>, everyMs: number, total: number): void {
+  checkTerms({ ...rest, limit: 1, startsAt: 0, endsAt: everyMs, items: [{ id: 'any' }] })
+  if (rest.limit !== undefined) check.integer('limit', rest.limit, 1, total)
+}
+
+function checkPace({ everyMs, aheadMs }: ScheduleTemplate, count: number): void {
+  const most = Math.floor((everyMs / 1_000) * PACE_MAX_PER_SECOND)
+  if (count > most) throw check.invalid('items', `at most ${most} where \`every\` is ${everyMs}`, `${count}`)
+  if (count * Math.ceil(aheadMs / everyMs) <= AHEAD_ITEMS_MAX) return
+  const aheadMax = Math.floor(AHEAD_ITEMS_MAX / count) * everyMs
+  throw check.invalid('ahead', `at most ${aheadMax} where each sale has ${count} items`, `${aheadMs}`)
 }

@@ -3,8 +3,9 @@ import type { OpenSlot } from '../../journal/index.js'
 import * as check from '../validate.js'
 import { type WaitOptions, within } from '../waiting.js'
 import { CurrentSlot } from './current.js'
+import { saleOf } from './measured.js'
 import { type OpeningParts, SlotOpener } from './opening.js'
-import { Sale } from './sale.js'
+import type { Sale } from './sale.js'
 import { type ScheduleState, scheduleState } from './schedule-reading.js'
 import { checkSchedule, type ScheduleOptions } from './schedule-terms.js'
 import type { Slot } from './slots.js'
@@ -146,7 +147,7 @@ export class SaleSchedule {
   async #saleOf(slot: OpenSlot | null): Promise<Sale | null> {
     if (!slot) return null
     if (!slot.ready) await this.#known.opener.finish(slot)
-    return new Sale(this.#tenant, slot.sale)
+    return saleOf(this.#tenant, slot.sale, this.#tenant.schedules.parts.telemetry)
   }
 
   async #pause(paused: boolean): Promise<ScheduleState> {

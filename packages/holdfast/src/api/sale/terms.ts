@@ -48,7 +48,7 @@ export function checkTerms(value: unknown): { terms: SaleTerms; items: CheckedIt
   const endsAt = instant('endsAt', asked.endsAt)
   if (endsAt <= startsAt) throw invalid('endsAt', 'a time after startsAt', 'one before it, or the same')
   const hash = createHash('sha256')
-  for (const { id, quantity } of items) hash.update(`${Buffer.byteLength(id)}:${id}${quantity};`)
+  for (const item of items) hash.update(hashedText(item))
   const { limit = total, checkoutTtl = TTL_MAX_MS, reserve = 'checkout', buckets = 1 } = asked
   const terms: SaleTerms = {
     limit: integer('limit', limit, 1, total),
@@ -63,6 +63,9 @@ export function checkTerms(value: unknown): { terms: SaleTerms; items: CheckedIt
   }
   return { terms, items }
 }
+
+/** What stands for an item in the hash over all of them. */
+export const hashedText = ({ id, quantity }: CheckedItem): string => `${Buffer.byteLength(id)}:${id}${quantity};`
 
 function checkItems(value: unknown): CheckedItem[] {
   if (!Array.isArray(value)) throw invalid('items', 'an array', show(value))
