@@ -138,7 +138,7 @@ export class Sale {
     const { keys, early, durability } = this.#tenant
     const buckets = bucketsOf(keys, this.id, terms, buyer)
     const quantities = lines.map(({ quantity }) => quantity)
-    const code = keys.code(buckets.places[buckets.target] as Place, key)
+    const code = keys.code(buckets.places[buckets.target] as Place, buyer, key)
     const refusal = early?.refusalOf(keys.tenant, this.id, items, code)
     if (refusal) {
       checkOptions(options, durability)
