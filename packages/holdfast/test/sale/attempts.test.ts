@@ -156,6 +156,25 @@ describe('the record, when Postgres does not take it', () => {
     await Promise.all([attempts.close(1_000), own.close()])
   })
 
+  it('is tried again with growing pauses, however many wait', async () => {
+    let tries = 0
+    class Away extends PostgresAttempts {
+      override async keep(): Promise<void> {
+        tries += 1
+        throw new Error('connection lost')
+      }
+    }
+    const own = new Postgres(postgres, {})
+    const attempts = new SaleAttempts(new Away(own), { retentionMs: HOUR }, {})
+    for (let n = 0; n < 5_000; n += 1) {
+      attempts.note(attempt)
+      if (n % 10 === 0) await new Promise((resolve) => setImmediate(resolve))
+    }
+    // Not with every attempt that comes: the pauses are 0.2, 0.4, 0.8 s and so on, up to 5 s.
+    expect(tries).toBeLessThan(20)
+    await Promise.all([attempts.close(100), own.close()])
+  })
+
   it('takes up no more than its room, and counts and tells what it can not keep', async () => {
     const lost: Record<string, number> = {}
     const logged: string[] = []

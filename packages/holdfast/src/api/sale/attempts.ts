@@ -68,7 +68,10 @@ export class SaleAttempts {
   #waiting: AttemptRow[] = []
   #n = 0
   #lost = 0
-  #timer: NodeJS.Timeout | undefined
+  #gathering: NodeJS.Timeout | undefined
+  /** Set while Postgres is left alone, because it did not take the last batch. */
+  #pausing: NodeJS.Timeout | undefined
+  #failures = 0
   #pruning: NodeJS.Timeout | undefined
   #writing: Promise<void> | undefined
   #closed = false
@@ -85,9 +88,9 @@ export class SaleAttempts {
     if (this.#waiting.length >= WAITING_MAX || this.#closed) return this.#lose(1, this.#closed ? 'closed' : 'full')
     this.#n += 1
     this.#waiting.push({ ...attempt, n: this.#n, at: Date.now() })
-    if (this.#writing) return
+    if (this.#writing || this.#pausing) return
     if (this.#waiting.length >= BATCH_MAX) this.#begin()
-    else this.#timer ??= setTimeout(() => this.#begin(), GATHER_MS).unref()
+    else this.#gathering ??= setTimeout(() => this.#begin(), GATHER_MS).unref()
   }
 
   /** Resolves when all that was noted before is written, or can't be now. */
@@ -111,7 +114,7 @@ export class SaleAttempts {
     })
     await Promise.race([this.#flushHard(), over])
     clearTimeout(timer)
-    clearTimeout(this.#timer)
+    this.#clearTimers()
     if (this.#waiting.length > 0) this.#lose(this.#waiting.length, 'closed')
     this.#waiting = []
   }
@@ -137,21 +140,26 @@ export class SaleAttempts {
   }
 
   #begin(): void {
-    clearTimeout(this.#timer)
-    this.#timer = undefined
+    this.#clearTimers()
     this.#writing = this.#write().finally(() => {
       this.#writing = undefined
     })
   }
 
+  #clearTimers(): void {
+    clearTimeout(this.#gathering)
+    clearTimeout(this.#pausing)
+    this.#gathering = this.#pausing = undefined
+  }
+
   /** Until nothing waits; where Postgres does not take it, once, and later again. */
-  async #write(failures = 0): Promise<void> {
+  async #write(): Promise<void> {
     while (this.#waiting.length > 0) {
       const rows = this.#waiting.slice(0, BATCH_MAX)
       try {
         await this.#postgres.keep(this.#writer, rows)
         this.#waiting.splice(0, rows.length)
-        failures = 0
+        this.#failures = 0
       } catch (error) {
         this.#telemetry.log?.('warn', 'sale_attempts_not_written', { attempts: rows.length, reason: String(error) })
         if (error instanceof HoldfastError && !error.retryable) {
@@ -160,20 +168,13 @@ export class SaleAttempts {
           this.#lose(rows.length, 'refused')
           continue
         }
-        const pauseMs = Math.min(PAUSE_MAX_MS, GATHER_MS * 2 ** Math.min(failures, 8))
-        if (!this.#closed) this.#timer = setTimeout(() => this.#again(failures + 1), pauseMs).unref()
+        const pauseMs = Math.min(PAUSE_MAX_MS, GATHER_MS * 2 ** Math.min(this.#failures, 8))
+        this.#failures += 1
+        if (!this.#closed) this.#pausing = setTimeout(() => this.#begin(), pauseMs).unref()
         return
       }
     }
     this.#tellLost()
-  }
-
-  #again(failures: number): void {
-    this.#timer = undefined
-    if (this.#writing) return
-    this.#writing = this.#write(failures).finally(() => {
-      this.#writing = undefined
-    })
   }
 
   #lose(attempts: number, why: 'full' | 'closed' | 'refused'): void {
