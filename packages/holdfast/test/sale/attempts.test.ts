@@ -89,6 +89,25 @@ describe('what is tried in a sale', () => {
     expect(JSON.stringify(rows)).not.toMatch(/ann|bob|eve|nonsense/)
   }, 60_000)
 
+  it('has no room for text that names nothing: items are kept by their numbers', async () => {
+    const sale = hf.sale('long')
+    const items = Array.from({ length: 99 }, (_, n) => ({ id: `${n}-`.padEnd(255, '"') }))
+    await sale.open({ ...TERMS, items, perUser: 99 })
+    const twice = (given: { id: string }[]) =>
+      sale.checkout({ user: 'ann', items: [...given, { ...(given[0] as { id: string }) }], key: randomUUID() })
+    const unknown = items.map(({ id }) => ({ id: id.replaceAll('"', '?') }))
+    await expect(twice(unknown)).rejects.toMatchObject({ code: 'invalid_argument' })
+    await expect(twice(items)).rejects.toMatchObject({ code: 'duplicate_item' })
+    const [attempt, ...others] = await sale.attempts()
+    expect(others).toEqual([])
+    expect(attempt).toMatchObject({ code: 'duplicate_item' })
+    expect(attempt?.items).toEqual([...items, items[0]].map((item) => ({ ...item, quantity: 1 })))
+    const { rows } = await client.query(
+      "SELECT length(items) FROM holdfast.sale_attempts WHERE code = 'duplicate_item'",
+    )
+    for (const { length } of rows) expect(length).toBeLessThan(1_000)
+  }, 60_000)
+
   it('is written in batches, and what is left when all ends', async () => {
     const names: string[] = []
     const telemetry: Telemetry = { observe: (_, __, labels) => void names.push(labels?.query ?? '') }
@@ -194,6 +213,42 @@ describe('the record, when Postgres does not take it', () => {
     await attempts.close(2_000)
     expect(lost).toEqual({ full: 500, closed: 100_000 })
     await own.close()
+  })
+})
+
+describe('the record of long attempts, which no sale was found for', () => {
+  const items = JSON.stringify(Array.from({ length: 100 }, (_, n) => ({ id: `${n}`.padEnd(255, 'x'), quantity: 1 })))
+  const long = { sale: '', kind: 'checkout', outcome: 'failed', code: 'unavailable', buyer: '', checkout: '' } as const
+
+  it('has room for so many characters, and writes no more than a million at once', async () => {
+    const batches: number[] = []
+    let lost = 0
+    let isAway = true
+    class Away extends PostgresAttempts {
+      override async keep(...[, rows]: Parameters<PostgresAttempts['keep']>): Promise<void> {
+        if (isAway) throw new Error('connection lost')
+        batches.push(rows.length)
+      }
+    }
+    const own = new Postgres(postgres, {})
+    const telemetry: Telemetry = {
+      count: (_, __, by = 1) => {
+        lost += by
+      },
+    }
+    const attempts = new SaleAttempts(new Away(own), { retentionMs: HOUR }, telemetry)
+    for (let n = 0; n < 2_000; n += 1) attempts.note({ ...long, items })
+    const room = Math.floor(16_000_000 / items.length)
+    expect(lost).toBe(2_000 - room)
+    await attempts.flush()
+    isAway = false
+    await attempts.flush()
+    expect(batches.reduce((sum, one) => sum + one, 0)).toBe(room)
+    expect(Math.max(...batches)).toBe(Math.floor(1_000_000 / items.length))
+    // There is room again.
+    for (let n = 0; n < room; n += 1) attempts.note({ ...long, items })
+    expect(lost).toBe(2_000 - room)
+    await Promise.all([attempts.close(1_000), own.close()])
   })
 })
 

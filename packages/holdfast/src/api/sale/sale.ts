@@ -6,7 +6,7 @@ import type { Place } from '../../redis/index.js'
 import { checkOptions, type OperationOptions } from '../tenant.js'
 import * as check from '../validate.js'
 import { type WaitOptions, within } from '../waiting.js'
-import { readAttempts, recorded, type SaleAttempt, type SaleAttemptsPage } from './attempts.js'
+import type { SaleAttempt, SaleAttemptsPage } from './attempts.js'
 import { bucketsOf, bucketsOfCode, wantedFor } from './buckets.js'
 import { checkLines, named, refuseTwice, type SoldItem } from './lines.js'
 import type { SaleMemory } from './memory.js'
@@ -19,6 +19,7 @@ import {
   type SaleItemsOptions,
   type SaleState,
 } from './reading.js'
+import { readAttempts, recorded, type TellItems } from './record.js'
 import type { SaleTenant } from './tenant.js'
 import { checkTerms, type ItemOptions, limitOf, type SaleOptions, shareOf } from './terms.js'
 import { told } from './told.js'
@@ -126,15 +127,22 @@ export class Sale {
     const key = check.key(asked.key)
     const buyer = this.#tenant.keys.buyer(this.id, user)
     const lines = checkLines(asked.items)
-    return recorded(this.#tenant, this.id, 'checkout', { buyer, items: lines }, () =>
-      this.#checkOut(buyer, lines, key, options),
+    return recorded(this.#tenant, this.id, 'checkout', { buyer, items: lines }, (tell) =>
+      this.#checkOut(buyer, lines, key, options, tell),
     )
   }
 
-  async #checkOut(buyer: string, lines: readonly SoldItem[], key: string, options: CheckoutOptions): Promise<Checkout> {
+  async #checkOut(
+    buyer: string,
+    lines: readonly SoldItem[],
+    key: string,
+    options: CheckoutOptions,
+    tell: TellItems,
+  ): Promise<Checkout> {
     const terms = await this.#terms()
-    refuseTwice(lines)
     const items = await this.#memory.byId(lines.map(({ id }) => id))
+    tell(items)
+    refuseTwice(lines)
     const { keys, early, durability } = this.#tenant
     const buckets = bucketsOf(keys, this.id, terms, buyer)
     const quantities = lines.map(({ quantity }) => quantity)
