@@ -6,6 +6,7 @@ import { freshDatabase, freshRedis } from '../../../../test/servers.js'
 import { SaleAttempts } from '../../src/api/sale/attempts.js'
 import { PostgresAttempts } from '../../src/journal/index.js'
 import { Postgres } from '../../src/postgres/index.js'
+import { QUERIES } from '../../src/postgres/queries.generated.js'
 
 const HOUR = 3_600_000
 const NOW = Date.now()
@@ -127,6 +128,36 @@ describe('what is tried in a sale', () => {
       1_000,
     )
   }, 120_000)
+
+  it("of one user is found without reading everybody's", async () => {
+    const sale = hf.sale('crowded')
+    await sale.open({ ...TERMS, items: [{ id: 'a' }] })
+    const { code } = await sale.checkout({ user: 'ann', items: [{ id: 'a' }], key: 'ann-1' })
+    await sale.purchase(code)
+    await sale.attempts()
+    const { rows } = await client.query('SELECT * FROM holdfast.sale_attempts WHERE checkout = $1 ORDER BY at', [code])
+    const [{ sale: ref, buyer }] = rows
+    await client.query(
+      `INSERT INTO holdfast.sale_attempts (sale, at, writer, n, kind, outcome, code, buyer, checkout)
+       SELECT $1::uuid, g, 7, g, 'checkout', 'refused', 'sold_out', md5(g::text)::uuid, NULL FROM generate_series(1, 20000) g
+       UNION ALL SELECT $1::uuid, g, 8, g, 'purchase', 'accepted', NULL, NULL, 'code' || g FROM generate_series(1, 20000) g`,
+      [ref],
+    )
+    await client.query('ANALYZE holdfast.sale_attempts; SET search_path = holdfast')
+    expect(told(await sale.attempts({ user: 'ann' }))).toEqual(['checkout accepted', 'purchase accepted'])
+    // With the plan for these values, and with the one for whichever.
+    for (const mode of ['force_custom_plan', 'force_generic_plan']) {
+      await client.query(`SET plan_cache_mode = ${mode}`)
+      await client.query(`PREPARE ${mode} (uuid, bigint, bigint, bigint, bigint, uuid) AS ${QUERIES.readBuyerAttempts}`)
+      const execute = `EXECUTE ${mode} ('${ref}', 0, 0, 0, 100, '${buyer}')`
+      // Once to warm up: reading the catalogue counts as well.
+      await client.query(execute)
+      const { rows: explained } = await client.query(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${execute}`)
+      const [{ Plan }] = explained[0]['QUERY PLAN']
+      expect(Plan['Actual Rows']).toBe(2)
+      expect(Plan['Shared Hit Blocks'] + Plan['Shared Read Blocks']).toBeLessThan(50)
+    }
+  }, 60_000)
 
   it('is kept for as long as it is wanted', async () => {
     const sale = hf.sale('old')
