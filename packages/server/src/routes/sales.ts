@@ -74,6 +74,9 @@ function checkoutOf({ holdfast }: ApiOptions, caller: Caller, code: string): Che
  * those who may buy with it. Codes stand in paths, never in queries: routes are logged by their pattern.
  */
 export const saleRoutes: Routes<ApiOptions> = async (app, options) => {
+  // An item may have any name, and its price stands under it. Every member of these bodies is checked, and none is taken over into another object
+  // by its name.
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, app.getDefaultJsonParser('ignore', 'error'))
   const tags = ['sales']
   const reading = { scope: 'read', refusals: ['sale_not_found'] } as const
 
