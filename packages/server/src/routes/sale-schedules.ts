@@ -15,7 +15,7 @@ import {
 } from '../schemas/index.js'
 import type { Routes } from './index.js'
 import { OPENING_MAX_BYTES, requireSales } from './sales.js'
-import type { ApiOptions } from './v1.js'
+import { type ApiOptions, fewLarge } from './v1.js'
 
 /** Shorter than other ids, since those of its sales have the time behind it. */
 const SchedulePath = Type.Object({ schedule: Type.String({ ...Id, maxLength: 230 }) })
@@ -24,7 +24,7 @@ const SchedulePath = Type.Object({ schedule: Type.String({ ...Id, maxLength: 230
  * Sales that come again and again. What is put on record here is opened by whichever server is there when its time comes: see
  * `ScheduleDriver`. A schedule is never deleted, since its sales are not; paused, it opens no more.
  */
-export const saleScheduleRoutes: Routes<ApiOptions> = async (app, { holdfast, schedules }) => {
+export const saleScheduleRoutes: Routes<ApiOptions> = async (app, { holdfast, schedules, gate }) => {
   const tags = ['sales']
   const reading = { scope: 'read', refusals: ['schedule_not_found'] } as const
   const scheduleOf = (caller: Caller, id: string): SaleSchedule => {
@@ -62,7 +62,7 @@ export const saleScheduleRoutes: Routes<ApiOptions> = async (app, { holdfast, sc
   const putting = { scope: 'sell', refusals: ['sale_exists'] } as const
   app.put(
     '/sale-schedules/:schedule',
-    { schema: put, bodyLimit: OPENING_MAX_BYTES, config: putting },
+    { schema: put, onRequest: fewLarge(gate), bodyLimit: OPENING_MAX_BYTES, config: putting },
     async ({ caller, params, body }, reply) => {
       requireSales(caller)
       return schedules.start(caller.tenant, params.schedule, { ...body, signal: departureOf(reply) })

@@ -23,7 +23,7 @@ import {
   SalePage,
 } from '../schemas/index.js'
 import type { Routes } from './index.js'
-import { type ApiOptions, KeyedHeaders, keyOf, SalePath, UnkeyedHeaders, waitOf } from './v1.js'
+import { type ApiOptions, fewLarge, KeyedHeaders, keyOf, SalePath, UnkeyedHeaders, waitOf } from './v1.js'
 
 /** A list of some 200,000 items; a sale of more is opened by a program that has the library. Only of who may sell, which is checked before. */
 export const OPENING_MAX_BYTES = 8 * 1024 * 1024
@@ -105,7 +105,12 @@ export const saleRoutes: Routes<ApiOptions> = async (app, options) => {
   }
   app.put(
     '/sales/:sale',
-    { schema: open, bodyLimit: OPENING_MAX_BYTES, config: { scope: 'sell', refusals: ['sale_exists'] } },
+    {
+      schema: open,
+      onRequest: fewLarge(options.gate),
+      bodyLimit: OPENING_MAX_BYTES,
+      config: { scope: 'sell', refusals: ['sale_exists'] },
+    },
     async ({ caller, params, body }, reply) =>
       saleOf(options, caller, params.sale).open({ ...body, signal: departureOf(reply) }),
   )
