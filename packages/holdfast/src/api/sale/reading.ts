@@ -91,7 +91,7 @@ export async function readItems(tenant: SaleTenant, id: string, given: unknown):
   const limit = check.integer('limit', options.limit ?? PAGE_DEFAULT, 1, PAGE_MAX)
   const { keys, sales, timeoutMs } = tenant
   return within(timeoutMs, options, async () => {
-    const memory = tenant.memoryOf(tenant.keys.tenant, id)
+    const memory = tenant.memories.of(tenant.keys.tenant, id)
     const terms = await memory.terms()
     if (!terms) return null
     // A number of Postgres's is smaller, and no sale has so many.
@@ -104,33 +104,29 @@ export async function readItems(tenant: SaleTenant, id: string, given: unknown):
   })
 }
 
-interface Taken {
-  readonly byItem: Promise<Map<number, number>>
-  until: number
-}
-
 /**
  * How many of each item are taken takes reading what happened since the last note of the stock. Whoever pages through items, or asks again and
  * again, gets what was read a moment ago: a second, or twenty times as long as it took, so that it is never more than a twentieth of the time.
  */
 const KEPT_MS = 1_000
 const KEPT_SHARE = 20
-const known = new WeakMap<SaleMemory, Taken>()
+const known = new WeakMap<SaleMemory, Promise<Map<number, number>>>()
 
 function takenOf(tenant: SaleTenant, id: string, memory: SaleMemory, terms: SaleTerms): Promise<Map<number, number>> {
   const before = known.get(memory)
-  const now = performance.now()
-  if (before && now < before.until) return before.byItem
-  const taken: Taken = { byItem: readTaken(tenant, id, terms), until: Number.POSITIVE_INFINITY }
+  if (before) return before
+  const beganAt = performance.now()
+  const taken = readTaken(tenant, id, terms)
   known.set(memory, taken)
-  taken.byItem.then(
+  taken.then(
     () => {
-      const doneAt = performance.now()
-      taken.until = doneAt + Math.max(KEPT_MS, (doneAt - now) * KEPT_SHARE)
+      const keptMs = Math.max(KEPT_MS, (performance.now() - beganAt) * KEPT_SHARE)
+      // Of a million items it is some 50 MB: what is too old to be told is not kept.
+      setTimeout(() => known.delete(memory), keptMs).unref()
     },
     () => known.delete(memory),
   )
-  return taken.byItem
+  return taken
 }
 
 async function readTaken({ keys, journal }: SaleTenant, id: string, terms: SaleTerms): Promise<Map<number, number>> {

@@ -69,7 +69,7 @@ export async function readAttempts(tenant: SaleTenant, saleId: string, given: un
   await attempts.flush()
   const rows = await attempts.read(keys.ofSale(saleId, 0).ref, buyer, place, most)
   const itemsOf = await reader(
-    tenant.memoryOf(keys.tenant, saleId),
+    () => tenant.memories.of(keys.tenant, saleId),
     rows.map(({ items }) => items),
   )
   return rows.map(({ at, writer, n, kind, outcome, code, checkout, items }) => ({
@@ -86,9 +86,11 @@ export async function readAttempts(tenant: SaleTenant, saleId: string, given: un
 const hasNumbers = (text: string): boolean => text.startsWith('[[')
 
 /** What of these texts was kept by number gets its id back: asked for once, however many attempts name it. */
-async function reader(memory: SaleMemory, texts: readonly string[]): Promise<(text: string) => SoldItem[]> {
+async function reader(memory: () => SaleMemory, texts: readonly string[]): Promise<(text: string) => SoldItem[]> {
   const numbers = new Set(texts.filter(hasNumbers).flatMap((text) => readLinesText(text).map(({ item }) => item)))
-  const items = new Map((await memory.byNumber([...numbers])).map(({ item, id }) => [item, id]))
+  // Where nothing was tried there may be no sale, and nothing is to be remembered of it.
+  const found = numbers.size === 0 ? [] : await memory().byNumber([...numbers])
+  const items = new Map(found.map(({ item, id }) => [item, id]))
   return (text) =>
     hasNumbers(text)
       ? readLinesText(text).map(({ item, quantity }) => ({ id: items.get(item) ?? '', quantity }))

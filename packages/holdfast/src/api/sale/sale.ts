@@ -65,12 +65,15 @@ const CURRENCY = 'stock'
 export class Sale {
   readonly id: string
   readonly #tenant: SaleTenant
-  readonly #memory: SaleMemory
 
   constructor(tenant: SaleTenant, id: string) {
     this.#tenant = tenant
     this.id = check.text('sale id', id)
-    this.#memory = tenant.memoryOf(tenant.keys.tenant, this.id)
+  }
+
+  /** Looked up each time: what is kept for as long as this object would have no bound. */
+  get #memory(): SaleMemory {
+    return this.#tenant.memories.of(this.#tenant.keys.tenant, this.id)
   }
 
   /** Makes the sale and fills it. The same again changes nothing, and finishes what was begun; with other terms it is `sale_exists`. */
