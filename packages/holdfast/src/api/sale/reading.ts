@@ -52,11 +52,32 @@ export async function readSales(tenant: SaleTenant, given: unknown): Promise<Sal
   )
 }
 
-/** How sales stand, as the journal has it: one read for all of their buckets. */
-export async function readStates(
-  { keys, journal, sales }: SaleTenant,
-  asked: readonly { readonly id: string; readonly terms: SaleTerms }[],
-): Promise<SaleState[]> {
+interface AskedSale {
+  readonly id: string
+  readonly terms: SaleTerms
+}
+
+/** Read at once: some 11 ms of work. A page of 1,000 sales may have 64 times as many buckets, and others want to be answered meanwhile. */
+const BUCKETS_AT_ONCE = 1_024
+
+/** How sales stand, as the journal has it. */
+export async function readStates(tenant: SaleTenant, asked: readonly AskedSale[]): Promise<SaleState[]> {
+  const states: SaleState[] = []
+  let portion: AskedSale[] = []
+  let buckets = 0
+  for (const sale of asked) {
+    if (buckets + sale.terms.buckets > BUCKETS_AT_ONCE) {
+      states.push(...(await readAtOnce(tenant, portion)))
+      portion = []
+      buckets = 0
+    }
+    portion.push(sale)
+    buckets += sale.terms.buckets
+  }
+  return [...states, ...(await readAtOnce(tenant, portion))]
+}
+
+async function readAtOnce({ keys, journal, sales }: SaleTenant, asked: readonly AskedSale[]): Promise<SaleState[]> {
   const refs = asked.map(({ id, terms }) => refsOf(keys.ofSale.bind(keys, id), terms))
   const rows = new Map((await journal.read(refs.flat())).map((row) => [row.ref, row]))
   const isEmpty = (ref: string) => rows.get(ref)?.available === 0 && rows.get(ref)?.reserved === 0
