@@ -49,7 +49,6 @@ export const PROTOCOL: readonly Mutant[] = [
     ],
     within: 600,
     from: 79,
-    from: 20,
   },
   {
     rule: 'a gap is not accepted',

@@ -54,6 +54,5 @@ export const STOCK: readonly Mutant[] = [
     patches: [{ file: `${ENGINE}/grounds.ts`, find: 'if (stands) {', replace: 'if (stands || epoch > 0) {' }],
     within: 200,
     from: 156,
-    from: 55,
   },
 ]

@@ -48,10 +48,12 @@ describe('the view of a sale', () => {
   it('shows the least of what there is, and says all only when it is all', () => {
     expect(screenOf([sample(10, 1, 1)], LOOK)[1]).toBe(`[█▒${'░'.repeat(58)}]  0 % sold`)
     expect(screenOf([sample(10, 9_999, 0)], LOOK)[1]).toContain('99 % sold')
-    expect(screenOf([sample(10, 10_000)], LOOK).slice(0, 2)).toEqual([
+    expect(screenOf([sample(10, 10_000, 0, { soldOut: true })], LOOK).slice(0, 2)).toEqual([
       'friday   sold out   ends in 59:50',
       `[${'█'.repeat(60)}]  100 % sold`,
     ])
+    // While the last moves from one bucket to another it is in neither, and may still stay unsold.
+    expect(screenOf([sample(10, 10_000, 0, { buckets: 4 })], LOOK)[0]).toBe('friday   running   ends in 59:50')
   })
 
   it.each([
@@ -82,7 +84,8 @@ describe('the view of a sale', () => {
   it.each<[string, Sample, boolean]>([
     ['it runs', sample(10, 500), false],
     ['all is in checkouts: some may come back', sample(10, 9_000, 1_000), false],
-    ['all is sold', sample(10, 10_000), true],
+    ['all is sold', sample(10, 10_000, 0, { soldOut: true }), true],
+    ['the last is on its way from one bucket to another', sample(10, 10_000, 0, { buckets: 4 }), false],
     ['it has ended', sample(3_600, 500), true],
     ['it has ended, and checkouts are about to run out', sample(3_601, 500, 3), false],
     ['it has ended long ago', sample(3_700, 500, 3), true],

@@ -16,7 +16,7 @@ export interface AttemptRow {
   readonly code: string
   readonly buyer: string
   readonly checkout: string
-  /** JSON. */
+  /** JSON: numbers of items with how many, or where those were not known, ids. */
   readonly items: string
 }
 
@@ -25,6 +25,9 @@ export interface AttemptPlace {
   readonly writer: number
   readonly n: number
 }
+
+/** As it is read: of which sale was asked, and who it was is not told. */
+export type KeptAttempt = AttemptPlace & Omit<AttemptRow, 'sale' | 'buyer'>
 
 /** What Postgres remembers of attempts in sales. */
 export class PostgresAttempts {
@@ -52,12 +55,7 @@ export class PostgresAttempts {
     ])
   }
 
-  async read(
-    sale: string,
-    after: AttemptPlace,
-    most: number,
-    buyer: string | null,
-  ): Promise<(AttemptPlace & Omit<AttemptRow, 'sale' | 'buyer'>)[]> {
+  async read(sale: string, after: AttemptPlace, most: number, buyer: string | null): Promise<KeptAttempt[]> {
     const { at, writer, n } = after
     const asked = [sale, at, writer, n, most]
     const rows = await (buyer === null

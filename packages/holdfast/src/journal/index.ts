@@ -3,6 +3,7 @@ export {
   type AttemptOutcome,
   type AttemptPlace,
   type AttemptRow,
+  type KeptAttempt,
   PostgresAttempts,
 } from './attempts.js'
 export * from './audits.js'

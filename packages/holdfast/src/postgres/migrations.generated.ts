@@ -1188,6 +1188,7 @@ CREATE TABLE sale_attempts (
   -- Who asked, as the sale knows it. Who buys or cancels is known by the checkout.
   buyer uuid,
   checkout text COLLATE "C",
+  -- What was asked for, by the numbers of the items; where those could not be looked up, by their ids.
   items text,
   PRIMARY KEY (sale, at, writer, n)
 );

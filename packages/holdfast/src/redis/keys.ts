@@ -130,11 +130,12 @@ export class Keys {
   }
 
   /**
-   * The code of a checkout that is made under this key: where it is, and half an HMAC, so that nobody can guess one. The same key makes the
-   * same code. A letter first: what begins with a dash is taken for an option wherever people type it.
+   * The code of a checkout that a buyer makes under this key: where it is, and half an HMAC, so that nobody can guess one. The same buyer and
+   * key make the same code; another buyer's key is another, whether they share a bucket or not. A letter first: what begins with a dash is
+   * taken for an option wherever people type it.
    */
-  code({ ref }: Place, key: string): string {
-    return `c${Buffer.from(ref + this.#hmac(`\0code\0${ref}\0${key}`), 'hex').toString('base64url')}`
+  code({ ref }: Place, buyer: string, key: string): string {
+    return `c${Buffer.from(ref + this.#hmac(`\0code\0${ref}\0${buyer}\0${key}`), 'hex').toString('base64url')}`
   }
 
   /** What stands for a wallet wherever its id must not: 32 hex characters. */

@@ -34,7 +34,7 @@ describe('a ref', () => {
     const keys = make()
     for (let n = 0; n < 200; n += 1) {
       const place = keys.ofSale(`sale-${n}`, 0)
-      const code = keys.code(place, 'key')
+      const code = keys.code(place, keys.buyer(`sale-${n}`, 'ann'), 'key')
       expect(code).toMatch(/^[a-z][\w-]{43}$/)
       expect(readCode(code)).toBe(place.ref)
     }

@@ -6,6 +6,7 @@ import { freshDatabase, freshRedis } from '../../../../test/servers.js'
 import { SaleAttempts } from '../../src/api/sale/attempts.js'
 import { PostgresAttempts } from '../../src/journal/index.js'
 import { Postgres } from '../../src/postgres/index.js'
+import { QUERIES } from '../../src/postgres/queries.generated.js'
 
 const HOUR = 3_600_000
 const NOW = Date.now()
@@ -89,6 +90,25 @@ describe('what is tried in a sale', () => {
     expect(JSON.stringify(rows)).not.toMatch(/ann|bob|eve|nonsense/)
   }, 60_000)
 
+  it('has no room for text that names nothing: items are kept by their numbers', async () => {
+    const sale = hf.sale('long')
+    const items = Array.from({ length: 99 }, (_, n) => ({ id: `${n}-`.padEnd(255, '"') }))
+    await sale.open({ ...TERMS, items, perUser: 99 })
+    const twice = (given: { id: string }[]) =>
+      sale.checkout({ user: 'ann', items: [...given, { ...(given[0] as { id: string }) }], key: randomUUID() })
+    const unknown = items.map(({ id }) => ({ id: id.replaceAll('"', '?') }))
+    await expect(twice(unknown)).rejects.toMatchObject({ code: 'invalid_argument' })
+    await expect(twice(items)).rejects.toMatchObject({ code: 'duplicate_item' })
+    const [attempt, ...others] = await sale.attempts()
+    expect(others).toEqual([])
+    expect(attempt).toMatchObject({ code: 'duplicate_item' })
+    expect(attempt?.items).toEqual([...items, items[0]].map((item) => ({ ...item, quantity: 1 })))
+    const { rows } = await client.query(
+      "SELECT length(items) FROM holdfast.sale_attempts WHERE code = 'duplicate_item'",
+    )
+    for (const { length } of rows) expect(length).toBeLessThan(1_000)
+  }, 60_000)
+
   it('is written in batches, and what is left when all ends', async () => {
     const names: string[] = []
     const telemetry: Telemetry = { observe: (_, __, labels) => void names.push(labels?.query ?? '') }
@@ -108,6 +128,36 @@ describe('what is tried in a sale', () => {
       1_000,
     )
   }, 120_000)
+
+  it("of one user is found without reading everybody's", async () => {
+    const sale = hf.sale('crowded')
+    await sale.open({ ...TERMS, items: [{ id: 'a' }] })
+    const { code } = await sale.checkout({ user: 'ann', items: [{ id: 'a' }], key: 'ann-1' })
+    await sale.purchase(code)
+    await sale.attempts()
+    const { rows } = await client.query('SELECT * FROM holdfast.sale_attempts WHERE checkout = $1 ORDER BY at', [code])
+    const [{ sale: ref, buyer }] = rows
+    await client.query(
+      `INSERT INTO holdfast.sale_attempts (sale, at, writer, n, kind, outcome, code, buyer, checkout)
+       SELECT $1::uuid, g, 7, g, 'checkout', 'refused', 'sold_out', md5(g::text)::uuid, NULL FROM generate_series(1, 20000) g
+       UNION ALL SELECT $1::uuid, g, 8, g, 'purchase', 'accepted', NULL, NULL, 'code' || g FROM generate_series(1, 20000) g`,
+      [ref],
+    )
+    await client.query('ANALYZE holdfast.sale_attempts; SET search_path = holdfast')
+    expect(told(await sale.attempts({ user: 'ann' }))).toEqual(['checkout accepted', 'purchase accepted'])
+    // With the plan for these values, and with the one for whichever.
+    for (const mode of ['force_custom_plan', 'force_generic_plan']) {
+      await client.query(`SET plan_cache_mode = ${mode}`)
+      await client.query(`PREPARE ${mode} (uuid, bigint, bigint, bigint, bigint, uuid) AS ${QUERIES.readBuyerAttempts}`)
+      const execute = `EXECUTE ${mode} ('${ref}', 0, 0, 0, 100, '${buyer}')`
+      // Once to warm up: reading the catalogue counts as well.
+      await client.query(execute)
+      const { rows: explained } = await client.query(`EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ${execute}`)
+      const [{ Plan }] = explained[0]['QUERY PLAN']
+      expect(Plan['Actual Rows']).toBe(2)
+      expect(Plan['Shared Hit Blocks'] + Plan['Shared Read Blocks']).toBeLessThan(50)
+    }
+  }, 60_000)
 
   it('is kept for as long as it is wanted', async () => {
     const sale = hf.sale('old')
@@ -156,6 +206,25 @@ describe('the record, when Postgres does not take it', () => {
     await Promise.all([attempts.close(1_000), own.close()])
   })
 
+  it('is tried again with growing pauses, however many wait', async () => {
+    let tries = 0
+    class Away extends PostgresAttempts {
+      override async keep(): Promise<void> {
+        tries += 1
+        throw new Error('connection lost')
+      }
+    }
+    const own = new Postgres(postgres, {})
+    const attempts = new SaleAttempts(new Away(own), { retentionMs: HOUR }, {})
+    for (let n = 0; n < 5_000; n += 1) {
+      attempts.note(attempt)
+      if (n % 10 === 0) await new Promise((resolve) => setImmediate(resolve))
+    }
+    // Not with every attempt that comes: the pauses are 0.2, 0.4, 0.8 s and so on, up to 5 s.
+    expect(tries).toBeLessThan(20)
+    await Promise.all([attempts.close(100), own.close()])
+  })
+
   it('takes up no more than its room, and counts and tells what it can not keep', async () => {
     const lost: Record<string, number> = {}
     const logged: string[] = []
@@ -175,6 +244,42 @@ describe('the record, when Postgres does not take it', () => {
     await attempts.close(2_000)
     expect(lost).toEqual({ full: 500, closed: 100_000 })
     await own.close()
+  })
+})
+
+describe('the record of long attempts, which no sale was found for', () => {
+  const items = JSON.stringify(Array.from({ length: 100 }, (_, n) => ({ id: `${n}`.padEnd(255, 'x'), quantity: 1 })))
+  const long = { sale: '', kind: 'checkout', outcome: 'failed', code: 'unavailable', buyer: '', checkout: '' } as const
+
+  it('has room for so many characters, and writes no more than a million at once', async () => {
+    const batches: number[] = []
+    let lost = 0
+    let isAway = true
+    class Away extends PostgresAttempts {
+      override async keep(...[, rows]: Parameters<PostgresAttempts['keep']>): Promise<void> {
+        if (isAway) throw new Error('connection lost')
+        batches.push(rows.length)
+      }
+    }
+    const own = new Postgres(postgres, {})
+    const telemetry: Telemetry = {
+      count: (_, __, by = 1) => {
+        lost += by
+      },
+    }
+    const attempts = new SaleAttempts(new Away(own), { retentionMs: HOUR }, telemetry)
+    for (let n = 0; n < 2_000; n += 1) attempts.note({ ...long, items })
+    const room = Math.floor(16_000_000 / items.length)
+    expect(lost).toBe(2_000 - room)
+    await attempts.flush()
+    isAway = false
+    await attempts.flush()
+    expect(batches.reduce((sum, one) => sum + one, 0)).toBe(room)
+    expect(Math.max(...batches)).toBe(Math.floor(1_000_000 / items.length))
+    // There is room again.
+    for (let n = 0; n < room; n += 1) attempts.note({ ...long, items })
+    expect(lost).toBe(2_000 - room)
+    await Promise.all([attempts.close(1_000), own.close()])
   })
 })
 

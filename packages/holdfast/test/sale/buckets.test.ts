@@ -49,6 +49,28 @@ async function buy(sale: string, user: string, id: string, at = hf): Promise<boo
   }
 }
 
+describe.each([1, 8])('the key of a checkout, in a sale with %i buckets', (buckets) => {
+  it('is of the user who gives it: nobody else can use it up, and with other items it is a conflict', async () => {
+    const sale = hf.sale(`keys-${buckets}`)
+    const items = [{ id: 'a', quantity: 100 }, { id: 'b' }]
+    await sale.open({ ...OPEN, buckets, items })
+    const ask = (user: string, id = 'a', at = hf) =>
+      at.sale(sale.id).checkout({ user, items: [{ id }], key: 'the same' })
+    const users = Array.from({ length: 6 }, (_, n) => `user-${n}`)
+    const first = await Promise.all(users.map((user) => ask(user)))
+    expect(first.map(({ replayed }) => replayed)).toEqual(users.map(() => false))
+    expect(new Set(first.map(({ code }) => code)).size).toBe(users.length)
+    // Again, in another process, and with Redis having lost everything.
+    const again = first.map((one) => ({ ...one, replayed: true }))
+    expect(await Promise.all(users.map((user) => ask(user, 'a', other)))).toEqual(again)
+    for (const user of users) await expect(ask(user, 'b')).rejects.toMatchObject({ code: 'idempotency_conflict' })
+    await redis.flushdb()
+    expect(await Promise.all(users.map((user) => ask(user, 'a', other)))).toEqual(again)
+    for (const user of users) await expect(ask(user, 'b')).rejects.toMatchObject({ code: 'idempotency_conflict' })
+    expect(await sale.status()).toMatchObject({ stock: 95, reserved: 6 })
+  }, 60_000)
+})
+
 describe('a sale with buckets', () => {
   it('sells all of it to whoever comes, and no more', async () => {
     const quantities: Record<string, number> = { a: 7, b: 1, c: 3, d: 1 }

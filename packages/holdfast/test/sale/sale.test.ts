@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { Holdfast } from 'holdfast'
+import { Holdfast, type Sale } from 'holdfast'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { freshDatabase, freshRedis } from '../../../../test/servers.js'
@@ -37,6 +37,27 @@ describe('a sale', () => {
     await expect(hf.sale('none').checkout({ user: 'u', items: [{ id: 'x' }], key: key() })).rejects.toMatchObject({
       code: 'sale_not_found',
     })
+  })
+
+  it.each([
+    { perUser: 0 },
+    { perUser: undefined },
+    { endsAt: 0 },
+    { checkoutTtl: 0 },
+    { reserve: 'never' },
+    { buckets: 65 },
+    { limit: 0 },
+  ])('looks at no item where %j is wrong: there may be a million of them', async (wrong) => {
+    let looked = 0
+    const item = {
+      get id() {
+        looked += 1
+        return 'a'
+      },
+    }
+    const asked = { ...OPEN, ...wrong, items: [item] } as unknown as Parameters<Sale['open']>[0]
+    await expect(hf.sale('wrong').open(asked)).rejects.toMatchObject({ code: 'invalid_argument' })
+    expect(looked).toBe(0)
   })
 
   it('checks out, adds to what is running, buys, and says the same again', async () => {

@@ -12,6 +12,7 @@ let other: Holdfast
 let redis: Redis
 const counted: string[] = []
 const units: Record<string, number> = {}
+let read: string[] = []
 beforeAll(async () => {
   const [redisUrl, postgres] = [await freshRedis(), await freshDatabase()]
   redis = new Redis(redisUrl)
@@ -20,6 +21,7 @@ beforeAll(async () => {
     postgres,
     audit: false,
     telemetry: {
+      observe: (_, __, labels) => void (labels?.query && read.push(labels.query)),
       count: (metric, labels = {}, by = 1) => {
         if (metric === 'holdfast_sale_results_total') counted.push(`${labels.operation} ${labels.result}`)
         if (metric === 'holdfast_sale_units_total') {
@@ -126,6 +128,21 @@ describe('sales', () => {
     ])
     await expect(tenant.sales({ limit: 0 })).rejects.toMatchObject({ code: 'invalid_argument' })
   })
+
+  it('are read a portion at a time, however many buckets a page of them has', async () => {
+    const tenant = hf.forTenant('wide')
+    const ids = Array.from({ length: 18 }, (_, n) => `sale-${n}`).toSorted()
+    const terms = { ...OPEN, items: [{ id: 'x' }], buckets: 64, timeout: 60_000 }
+    await Promise.all(ids.map((id) => tenant.sale(id).open(terms)))
+    const { code } = await tenant.sale('sale-3').checkout({ user: 'ann', items: [{ id: 'x' }], key: key() })
+    await tenant.sale('sale-3').purchase(code)
+    read = []
+    const page = await tenant.sales({ limit: 1_000 })
+    expect(page.map(({ id }) => id)).toEqual(ids)
+    expect(page.filter(({ soldOut }) => soldOut).map(({ id, sold }) => [id, sold])).toEqual([['sale-3', 1]])
+    // 1,152 buckets, and 1,024 at once.
+    expect(read.filter((query) => query === 'readWallets').length).toBeGreaterThan(1)
+  }, 60_000)
 
   it('have items with what is left of them, over all buckets', async () => {
     const sale = hf.sale('items')

@@ -3,6 +3,7 @@ import type { ServerTelemetry } from '../metrics/index.js'
 import type { ApiKey, ApiKeys } from './api-keys.js'
 import type { Caller } from './caller.js'
 import { Keyring } from './keyring.js'
+import { LargeBodies } from './large-bodies.js'
 import { Limiter, type Limits } from './limiter.js'
 import { TOKEN_PREFIX, type TokenClaims, TokenSigner } from './wallet-token.js'
 
@@ -15,6 +16,7 @@ export class Gate {
   readonly #keyring: Keyring
   readonly #signer: TokenSigner
   readonly #limiter = new Limiter()
+  readonly #large = new LargeBodies()
   readonly #limits: Limits
 
   constructor(keys: ApiKeys, { telemetry, rateMax, concurrentMax }: GateOptions) {
@@ -38,6 +40,11 @@ export class Gate {
     const name = nameOf(caller)
     this.#limiter.enter(name, this.#limitsOf(caller))
     return () => this.#limiter.leave(name)
+  }
+
+  /** For a request with a large body, beside that. */
+  enterLarge({ tenant }: Caller): () => void {
+    return this.#large.enter(tenant)
   }
 
   /** Beside the one that came in with the request. */

@@ -1,5 +1,6 @@
 export { type ApiKey, ApiKeys, type NewKey } from './api-keys.js'
 export { type Caller, requireKey, requireScope, requireWallet, requireWholeTenant } from './caller.js'
 export { Gate } from './gate.js'
+export { LARGE_BYTES } from './large-bodies.js'
 export { SCOPE_MEANINGS, SCOPES, type Scope } from './scopes.js'
 export { TOKEN_TTL_DEFAULT_MS, TOKEN_TTL_MAX_MS } from './wallet-token.js'

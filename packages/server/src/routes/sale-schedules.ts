@@ -15,7 +15,7 @@ import {
 } from '../schemas/index.js'
 import type { Routes } from './index.js'
 import { OPENING_MAX_BYTES, requireSales } from './sales.js'
-import type { ApiOptions } from './v1.js'
+import { type ApiOptions, fewLarge } from './v1.js'
 
 /** Shorter than other ids, since those of its sales have the time behind it. */
 const SchedulePath = Type.Object({ schedule: Type.String({ ...Id, maxLength: 230 }) })
@@ -65,7 +65,7 @@ export const saleScheduleRoutes: Routes<ApiOptions> = async (app, { holdfast, ga
   const putting = { scope: 'sell', refusals: ['sale_exists'] } as const
   app.put(
     '/sale-schedules/:schedule',
-    { schema: put, bodyLimit: OPENING_MAX_BYTES, config: putting },
+    { schema: put, onRequest: fewLarge(gate), bodyLimit: OPENING_MAX_BYTES, config: putting },
     async ({ caller, params, body }, reply) => {
       requireSales(caller)
       const { items } = body

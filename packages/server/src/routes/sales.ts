@@ -23,7 +23,7 @@ import {
   SalePage,
 } from '../schemas/index.js'
 import type { Routes } from './index.js'
-import { type ApiOptions, KeyedHeaders, keyOf, SalePath, UnkeyedHeaders, waitOf } from './v1.js'
+import { type ApiOptions, fewLarge, KeyedHeaders, keyOf, SalePath, UnkeyedHeaders, waitOf } from './v1.js'
 
 /** A list of some 200,000 items; a sale of more is opened by a program that has the library. Only of who may sell, which is checked before. */
 export const OPENING_MAX_BYTES = 8 * 1024 * 1024
@@ -74,6 +74,9 @@ function checkoutOf({ holdfast }: ApiOptions, caller: Caller, code: string): Che
  * those who may buy with it. Codes stand in paths, never in queries: routes are logged by their pattern.
  */
 export const saleRoutes: Routes<ApiOptions> = async (app, options) => {
+  // An item may have any name, and its price stands under it. Every member of these bodies is checked, and none is taken over into another object
+  // by its name.
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, app.getDefaultJsonParser('ignore', 'error'))
   const tags = ['sales']
   const reading = { scope: 'read', refusals: ['sale_not_found'] } as const
 
@@ -102,7 +105,12 @@ export const saleRoutes: Routes<ApiOptions> = async (app, options) => {
   }
   app.put(
     '/sales/:sale',
-    { schema: open, bodyLimit: OPENING_MAX_BYTES, config: { scope: 'sell', refusals: ['sale_exists'] } },
+    {
+      schema: open,
+      onRequest: fewLarge(options.gate),
+      bodyLimit: OPENING_MAX_BYTES,
+      config: { scope: 'sell', refusals: ['sale_exists'] },
+    },
     async ({ caller, params, body }, reply) =>
       saleOf(options, caller, params.sale).open({ ...body, signal: departureOf(reply) }),
   )

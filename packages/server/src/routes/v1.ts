@@ -1,8 +1,8 @@
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify'
 import { type Durability, type ErrorCode, type Holdfast, HoldfastError, type Wallet } from 'holdfast'
 import type { FeatureFlags } from 'holdfast/primitives'
 import { Type } from 'typebox'
-import { type Caller, type Gate, requireScope, requireWallet, type Scope } from '../access/index.js'
+import { type Caller, type Gate, LARGE_BYTES, requireScope, requireWallet, type Scope } from '../access/index.js'
 import type { RequestedAudits } from '../audit/index.js'
 import type { EventHub } from '../events/index.js'
 import { departureOf } from '../http/departure.js'
@@ -87,10 +87,27 @@ function admit(gate: Gate, caller: Caller, request: FastifyRequest, reply: Fasti
   checkLength(caller, request)
 }
 
+/** For routes that take larger bodies than others: few at a time, and before anything of them is read. */
+export const fewLarge =
+  (gate: Gate): onRequestHookHandler =>
+  (request, reply, done) => {
+    try {
+      const bytes = lengthOf(request)
+      if (bytes === null || bytes > LARGE_BYTES) reply.raw.on('close', gate.enterLarge(request.caller))
+      done()
+    } catch (error) {
+      done(error as Error)
+    }
+  }
+
+/** Null: nobody knows. */
+const lengthOf = ({ headers }: FastifyRequest): number | null =>
+  headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : null
+
 /** The server's own limit holds for all; a key may have a smaller one. */
-function checkLength({ bodyMaxBytes }: Caller, { headers }: FastifyRequest): void {
+function checkLength({ bodyMaxBytes }: Caller, request: FastifyRequest): void {
   if (bodyMaxBytes === null) return
-  const bytes = headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : null
+  const bytes = lengthOf(request)
   if (bytes !== null && bytes <= bodyMaxBytes) return
   throw new HoldfastError(
     'too_large',

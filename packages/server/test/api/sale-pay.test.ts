@@ -37,6 +37,24 @@ const balanceOf = async (wallet: string) => {
 }
 
 describe('a purchase that is paid out of a wallet', () => {
+  it('has a price for whatever an item is called', async () => {
+    const wallet = await openWallet(call)
+    const items = [{ id: '__proto__' }, { id: 'constructor' }]
+    await call('PUT', '/v1/sales/names', { body: { items, perUser: 2, startsAt: 0, endsAt: Date.now() + 3_600_000 } })
+    const { code } = (await call('POST', '/v1/sales/names/checkouts', { body: { user: 'ann', items }, key: 'k' })).body
+    const buy = (price: string) =>
+      fetch(`${api.url}/v1/checkouts/${code}/purchase`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        body: `{"pay":{"wallet":"${idOf(wallet)}","price":${price}}}`,
+      }).then((answer) => answer.json())
+    const wrong = { code: 'invalid_amount', argument: expect.stringContaining('body.pay.price') }
+    expect(await buy('{"__proto__":"x","constructor":20}')).toMatchObject(wrong)
+    expect(await buy('{"__proto__":{"constructor":1}}')).toMatchObject(wrong)
+    expect(await buy('{"__proto__":300,"constructor":20}')).toMatchObject({ paid: { amount: 320 }, replayed: false })
+    expect(await balanceOf(wallet)).toEqual([680, 0])
+  })
+
   it('moves stock and money together, tells out of which hold, and is the same again', async () => {
     const wallet = await openWallet(call)
     const { path, sale } = await checkOut()

@@ -1,25 +1,31 @@
 import { randomInt } from 'node:crypto'
 import { HoldfastError } from '../../errors/index.js'
-import type { AttemptKind, AttemptOutcome, AttemptPlace, AttemptRow, PostgresAttempts } from '../../journal/index.js'
-import { readCode } from '../../redis/index.js'
+import type {
+  AttemptKind,
+  AttemptOutcome,
+  AttemptPlace,
+  AttemptRow,
+  KeptAttempt,
+  PostgresAttempts,
+} from '../../journal/index.js'
 import type { Telemetry } from '../../telemetry/index.js'
 import * as check from '../validate.js'
-import type { SaleTenant } from './tenant.js'
 
 const DAY_MS = 24 * 60 * 60 * 1_000
 const RETENTION_MS = 30 * DAY_MS
 const RETENTION_MAX_MS = 3_660 * DAY_MS
 /** Attempts that wait to be written, some 300 bytes each; more are counted and forgotten. */
 const WAITING_MAX = 100_000
+/** Of what they asked for, at most two bytes each: items that could not be looked up are as long as somebody likes. */
+const WAITING_MAX_CHARS = 16_000_000
 const BATCH_MAX = 1_000
+const BATCH_MAX_CHARS = 1_000_000
 /** What comes within this time is written together. */
 const GATHER_MS = 200
 const PAUSE_MAX_MS = 5_000
 const CLOSING_TRIES = 3
 const PRUNE_EVERY_MS = 600_000
 const PRUNE_PORTION = 10_000
-const PAGE_DEFAULT = 100
-const PAGE_MAX = 1_000
 
 export interface SaleAttemptsOptions {
   /** How long attempts are kept, ms. Default 30 days. */
@@ -66,9 +72,13 @@ export class SaleAttempts {
   readonly #retentionMs: number | null
   readonly #writer = randomInt(2 ** 47)
   #waiting: AttemptRow[] = []
+  #chars = 0
   #n = 0
   #lost = 0
-  #timer: NodeJS.Timeout | undefined
+  #gathering: NodeJS.Timeout | undefined
+  /** Set while Postgres is left alone, because it did not take the last batch. */
+  #pausing: NodeJS.Timeout | undefined
+  #failures = 0
   #pruning: NodeJS.Timeout | undefined
   #writing: Promise<void> | undefined
   #closed = false
@@ -82,12 +92,15 @@ export class SaleAttempts {
 
   note(attempt: Omit<AttemptRow, 'n' | 'at'>): void {
     if (this.#retentionMs === null) return
-    if (this.#waiting.length >= WAITING_MAX || this.#closed) return this.#lose(1, this.#closed ? 'closed' : 'full')
+    const chars = this.#chars + attempt.items.length
+    const isFull = this.#waiting.length >= WAITING_MAX || chars > WAITING_MAX_CHARS
+    if (isFull || this.#closed) return this.#lose(1, this.#closed ? 'closed' : 'full')
     this.#n += 1
+    this.#chars = chars
     this.#waiting.push({ ...attempt, n: this.#n, at: Date.now() })
-    if (this.#writing) return
-    if (this.#waiting.length >= BATCH_MAX) this.#begin()
-    else this.#timer ??= setTimeout(() => this.#begin(), GATHER_MS).unref()
+    if (this.#writing || this.#pausing) return
+    if (this.#waiting.length >= BATCH_MAX || chars >= BATCH_MAX_CHARS) this.#begin()
+    else this.#gathering ??= setTimeout(() => this.#begin(), GATHER_MS).unref()
   }
 
   /** Resolves when all that was noted before is written, or can't be now. */
@@ -111,9 +124,9 @@ export class SaleAttempts {
     })
     await Promise.race([this.#flushHard(), over])
     clearTimeout(timer)
-    clearTimeout(this.#timer)
+    this.#clearTimers()
     if (this.#waiting.length > 0) this.#lose(this.#waiting.length, 'closed')
-    this.#waiting = []
+    this.#take(this.#waiting.length)
   }
 
   async #flushHard(): Promise<void> {
@@ -123,57 +136,60 @@ export class SaleAttempts {
     }
   }
 
-  async read(sale: string, buyer: string | null, after: AttemptPlace, limit: number): Promise<SaleAttempt[]> {
-    const rows = await this.#postgres.read(sale, after, limit, buyer)
-    return rows.map(({ at, writer, n, kind, outcome, code, checkout, items }) => ({
-      position: `${at}-${writer}-${n}`,
-      at,
-      kind,
-      outcome,
-      ...(code !== '' && { code }),
-      ...(checkout !== '' && { checkout }),
-      ...(items !== '' && { items: JSON.parse(items) }),
-    }))
+  read(sale: string, buyer: string | null, after: AttemptPlace, limit: number): Promise<KeptAttempt[]> {
+    return this.#postgres.read(sale, after, limit, buyer)
   }
 
   #begin(): void {
-    clearTimeout(this.#timer)
-    this.#timer = undefined
+    this.#clearTimers()
     this.#writing = this.#write().finally(() => {
       this.#writing = undefined
     })
   }
 
+  #clearTimers(): void {
+    clearTimeout(this.#gathering)
+    clearTimeout(this.#pausing)
+    this.#gathering = this.#pausing = undefined
+  }
+
   /** Until nothing waits; where Postgres does not take it, once, and later again. */
-  async #write(failures = 0): Promise<void> {
+  async #write(): Promise<void> {
     while (this.#waiting.length > 0) {
-      const rows = this.#waiting.slice(0, BATCH_MAX)
+      const rows = this.#batch()
       try {
         await this.#postgres.keep(this.#writer, rows)
-        this.#waiting.splice(0, rows.length)
-        failures = 0
+        this.#take(rows.length)
+        this.#failures = 0
       } catch (error) {
         this.#telemetry.log?.('warn', 'sale_attempts_not_written', { attempts: rows.length, reason: String(error) })
         if (error instanceof HoldfastError && !error.retryable) {
           // Postgres will never take it, and those behind it must not wait for that.
-          this.#waiting.splice(0, rows.length)
+          this.#take(rows.length)
           this.#lose(rows.length, 'refused')
           continue
         }
-        const pauseMs = Math.min(PAUSE_MAX_MS, GATHER_MS * 2 ** Math.min(failures, 8))
-        if (!this.#closed) this.#timer = setTimeout(() => this.#again(failures + 1), pauseMs).unref()
+        const pauseMs = Math.min(PAUSE_MAX_MS, GATHER_MS * 2 ** Math.min(this.#failures, 8))
+        this.#failures += 1
+        if (!this.#closed) this.#pausing = setTimeout(() => this.#begin(), pauseMs).unref()
         return
       }
     }
     this.#tellLost()
   }
 
-  #again(failures: number): void {
-    this.#timer = undefined
-    if (this.#writing) return
-    this.#writing = this.#write(failures).finally(() => {
-      this.#writing = undefined
-    })
+  #batch(): AttemptRow[] {
+    let count = 0
+    for (let chars = 0; count < Math.min(BATCH_MAX, this.#waiting.length); count += 1) {
+      chars += this.#waiting[count]?.items.length ?? 0
+      if (chars > BATCH_MAX_CHARS) break
+    }
+    // One that is longer than all would otherwise stay for ever.
+    return this.#waiting.slice(0, Math.max(1, count))
+  }
+
+  #take(count: number): void {
+    for (const { items } of this.#waiting.splice(0, count)) this.#chars -= items.length
   }
 
   #lose(attempts: number, why: 'full' | 'closed' | 'refused'): void {
@@ -206,67 +222,4 @@ export class SaleAttempts {
   async prune(retentionMs: number): Promise<void> {
     while (!this.#closed && (await this.#postgres.prune(retentionMs, PRUNE_PORTION)) === PRUNE_PORTION);
   }
-}
-
-/** What is known of an attempt before it is answered. */
-export interface AttemptSubject {
-  readonly buyer?: string
-  readonly checkout?: string
-  readonly items?: readonly { readonly id: string; readonly quantity: number }[]
-}
-
-/** Does it, and puts on record what came of it. What was wrong with the input, or of no sale, is nobody's attempt. */
-export async function recorded<T extends { readonly replayed: boolean; readonly code?: string }>(
-  { keys, attempts }: SaleTenant,
-  saleId: string,
-  kind: AttemptKind,
-  subject: AttemptSubject,
-  work: () => Promise<T>,
-): Promise<T> {
-  const note = (outcome: AttemptOutcome, code: string, checkout: string): void =>
-    attempts.note({
-      sale: keys.ofSale(saleId, 0).ref,
-      kind,
-      outcome,
-      code,
-      buyer: subject.buyer ?? '',
-      checkout,
-      items: subject.items ? JSON.stringify(subject.items) : '',
-    })
-  // What is no code at all is not worth keeping, whatever it is.
-  const asked = subject.checkout !== undefined && readCode(subject.checkout) ? subject.checkout : ''
-  try {
-    const done = await work()
-    note(done.replayed ? 'replayed' : 'accepted', '', done.code ?? asked)
-    return done
-  } catch (error) {
-    const { code, retryable, status } = error instanceof HoldfastError ? error : FAILED
-    if (status !== 400 && code !== 'sale_not_found') {
-      note(retryable || status >= 500 ? 'failed' : 'refused', code, asked)
-    }
-    throw error
-  }
-}
-
-const FAILED = { code: 'internal_error', retryable: false, status: 500 } as const
-
-/** A page of what was tried in a sale. What this process has noted is written first. */
-export async function readAttempts(
-  { keys, attempts }: SaleTenant,
-  saleId: string,
-  given: unknown,
-): Promise<SaleAttempt[]> {
-  const { user, after, limit = PAGE_DEFAULT } = check.options('options', given)
-  const buyer = user === undefined ? null : keys.buyer(saleId, check.text('user', user))
-  const place = placeOf(after)
-  const most = check.integer('limit', limit, 1, PAGE_MAX)
-  await attempts.flush()
-  return attempts.read(keys.ofSale(saleId, 0).ref, buyer, place, most)
-}
-
-function placeOf(after: unknown): AttemptPlace {
-  if (after === undefined) return { at: 0, writer: 0, n: 0 }
-  const [, at, writer, n] = (typeof after === 'string' && /^(\d{1,15})-(\d{1,15})-(\d{1,15})$/.exec(after)) || []
-  if (at === undefined) throw check.invalid('after', 'the position of an attempt', check.show(after))
-  return { at: Number(at), writer: Number(writer), n: Number(n) }
 }

@@ -39,7 +39,7 @@ export class SaleFinder {
       this.#ids.set(ref, id)
     }
     // A ref follows from the tenant: where it is another's, none of our buckets has it.
-    const terms = await tenant.memoryOf(tenant.keys.tenant, id).terms()
+    const terms = await tenant.memories.of(tenant.keys.tenant, id).terms()
     for (let bucket = 0; terms && bucket < terms.buckets; bucket += 1) {
       if (tenant.keys.ofSale(id, bucket).ref === ref) return id
     }
@@ -98,7 +98,7 @@ async function readState(tenant: SaleTenant, sale: string, code: string): Promis
   // A later call that went into a running checkout has a code as its key as well, and nobody was ever told that.
   if (made?.kind !== 'hold') throw new HoldfastError('checkout_not_found')
   const named = async (lines: readonly { item: number; quantity: number }[]): Promise<SoldItem[]> => {
-    const items = await tenant.memoryOf(tenant.keys.tenant, sale).byNumber(lines.map(({ item }) => item))
+    const items = await tenant.memories.of(tenant.keys.tenant, sale).byNumber(lines.map(({ item }) => item))
     return lines.map(({ quantity }, at) => ({ id: items[at]?.id ?? '', quantity }))
   }
   const found = ends.find((end) => end !== null)

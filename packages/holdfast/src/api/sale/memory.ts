@@ -2,14 +2,24 @@ import { Gathering } from '../../engine/index.js'
 import { HoldfastError } from '../../errors/index.js'
 import type { PostgresSales, SaleItem, SaleTerms } from '../../journal/index.js'
 
-/** Items remembered of a sale, about 200 bytes each. */
+/** Items remembered of one sale. */
 const ITEMS_MAX = 100_000
+
+/** Who sees to it that all sales together take up no more than there is room for. */
+export interface MemoryRoom {
+  isThere(): void
+  /** There is no such sale, or not yet. */
+  isNone(): void
+  /** So many items more, or less. */
+  grew(by: number): void
+}
 
 /** What a process remembers of a sale: its terms and items never change, so it never has to ask twice. */
 export class SaleMemory {
   readonly #sales: PostgresSales
   readonly #tenant: string
   readonly #id: string
+  readonly #room: MemoryRoom
   readonly #byId = new Map<string, SaleItem>()
   readonly #byNumber = new Map<number, SaleItem>()
   // Hundreds ask for items at the same time, and each for others: asked one by one, that cost more than all the rest of a purchase.
@@ -18,10 +28,11 @@ export class SaleMemory {
   #terms: SaleTerms | undefined
   #termsAsked: Promise<SaleTerms | null> | undefined
 
-  constructor(sales: PostgresSales, tenant: string, id: string) {
+  constructor(sales: PostgresSales, tenant: string, id: string, room: MemoryRoom) {
     this.#sales = sales
     this.#tenant = tenant
     this.#id = id
+    this.#room = room
     this.#idsAsked = new Gathering(async (ids) => {
       const found = new Map((await sales.items(tenant, this.#id, { ids })).map((item) => [item.id, item]))
       return ids.map((id) => this.#remember(found.get(id)))
@@ -30,6 +41,15 @@ export class SaleMemory {
       const found = new Map((await sales.items(tenant, this.#id, { items })).map((item) => [item.item, item]))
       return items.map((item) => this.#remember(found.get(item)))
     })
+  }
+
+  get size(): number {
+    return this.#byId.size
+  }
+
+  /** Undefined: nobody has asked for its terms. */
+  get endsAt(): number | undefined {
+    return this.#terms?.endsAt
   }
 
   /** Null: there is no such sale, or not all of its stock is there yet. A crowd that comes at once asks once. */
@@ -43,8 +63,12 @@ export class SaleMemory {
 
   async #readTerms(): Promise<SaleTerms | null> {
     const row = await this.#sales.read(this.#tenant, this.#id)
-    if (!row?.ready) return null
+    if (!row?.ready) {
+      this.#room.isNone()
+      return null
+    }
     this.#terms = row.terms
+    this.#room.isThere()
     return row.terms
   }
 
@@ -67,12 +91,14 @@ export class SaleMemory {
 
   #remember(item: SaleItem | undefined): SaleItem | undefined {
     if (!item) return undefined
-    if (this.#byId.size >= ITEMS_MAX) {
+    const before = this.#byId.size
+    if (before >= ITEMS_MAX) {
       this.#byId.clear()
       this.#byNumber.clear()
     }
     this.#byId.set(item.id, item)
     this.#byNumber.set(item.item, item)
+    this.#room.grew(this.#byId.size - before)
     return item
   }
 }

@@ -7,15 +7,13 @@ import type { Telemetry } from '../../telemetry/index.js'
 import { SaleAttempts } from './attempts.js'
 import { SaleFinder } from './checkout.js'
 import { type CheckedEarlyReject, EarlyRejects } from './early.js'
-import { SaleMemory } from './memory.js'
+import { SaleMemories } from './memories.js'
 import { PatientSales } from './patient.js'
 import { Schedules } from './schedule.js'
 import { SoldOutWatch } from './sold-out.js'
 import type { SaleParts } from './tenant.js'
 import { Turns } from './turns.js'
 
-/** Sales that a process remembers; then it begins anew. */
-const SALES_MAX = 1_000
 /** Sales of many items that schedules open at a time: each takes some 30 MB while it is filled. */
 const LARGE_AT_ONCE = 2
 
@@ -60,16 +58,9 @@ export function openSales({ redis, postgres, journal, secret, telemetry, isStopp
   const early =
     given.early &&
     new EarlyRejects({ journal, sold, clock: systemClock, telemetry, isStopped, primitivesOf }, given.early)
-  const memories = new Map<string, SaleMemory>()
-  const memoryOf = (tenant: string, saleId: string): SaleMemory => {
-    const name = `${tenant}\0${saleId}`
-    const memory = memories.get(name) ?? new SaleMemory(sales, tenant, saleId)
-    if (memories.size >= SALES_MAX) memories.clear()
-    memories.set(name, memory)
-    return memory
-  }
+  const memories = new SaleMemories(sales)
   return {
-    parts: { sales, soldOut, attempts, schedules, early, finder: new SaleFinder(), memoryOf },
+    parts: { sales, soldOut, attempts, schedules, early, finder: new SaleFinder(), memories },
     async close() {
       soldOut.close()
       await Promise.all([schedules.close(), early?.close()])

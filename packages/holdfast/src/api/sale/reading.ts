@@ -52,11 +52,32 @@ export async function readSales(tenant: SaleTenant, given: unknown): Promise<Sal
   )
 }
 
-/** How sales stand, as the journal has it: one read for all of their buckets. */
-export async function readStates(
-  { keys, journal, sales }: SaleTenant,
-  asked: readonly { readonly id: string; readonly terms: SaleTerms }[],
-): Promise<SaleState[]> {
+interface AskedSale {
+  readonly id: string
+  readonly terms: SaleTerms
+}
+
+/** Read at once: some 11 ms of work. A page of 1,000 sales may have 64 times as many buckets, and others want to be answered meanwhile. */
+const BUCKETS_AT_ONCE = 1_024
+
+/** How sales stand, as the journal has it. */
+export async function readStates(tenant: SaleTenant, asked: readonly AskedSale[]): Promise<SaleState[]> {
+  const states: SaleState[] = []
+  let portion: AskedSale[] = []
+  let buckets = 0
+  for (const sale of asked) {
+    if (buckets + sale.terms.buckets > BUCKETS_AT_ONCE) {
+      states.push(...(await readAtOnce(tenant, portion)))
+      portion = []
+      buckets = 0
+    }
+    portion.push(sale)
+    buckets += sale.terms.buckets
+  }
+  return [...states, ...(await readAtOnce(tenant, portion))]
+}
+
+async function readAtOnce({ keys, journal, sales }: SaleTenant, asked: readonly AskedSale[]): Promise<SaleState[]> {
   const refs = asked.map(({ id, terms }) => refsOf(keys.ofSale.bind(keys, id), terms))
   const rows = new Map((await journal.read(refs.flat())).map((row) => [row.ref, row]))
   const isEmpty = (ref: string) => rows.get(ref)?.available === 0 && rows.get(ref)?.reserved === 0
@@ -91,7 +112,7 @@ export async function readItems(tenant: SaleTenant, id: string, given: unknown):
   const limit = check.integer('limit', options.limit ?? PAGE_DEFAULT, 1, PAGE_MAX)
   const { keys, sales, timeoutMs } = tenant
   return within(timeoutMs, options, async () => {
-    const memory = tenant.memoryOf(tenant.keys.tenant, id)
+    const memory = tenant.memories.of(tenant.keys.tenant, id)
     const terms = await memory.terms()
     if (!terms) return null
     // A number of Postgres's is smaller, and no sale has so many.
@@ -104,33 +125,29 @@ export async function readItems(tenant: SaleTenant, id: string, given: unknown):
   })
 }
 
-interface Taken {
-  readonly byItem: Promise<Map<number, number>>
-  until: number
-}
-
 /**
  * How many of each item are taken takes reading what happened since the last note of the stock. Whoever pages through items, or asks again and
  * again, gets what was read a moment ago: a second, or twenty times as long as it took, so that it is never more than a twentieth of the time.
  */
 const KEPT_MS = 1_000
 const KEPT_SHARE = 20
-const known = new WeakMap<SaleMemory, Taken>()
+const known = new WeakMap<SaleMemory, Promise<Map<number, number>>>()
 
 function takenOf(tenant: SaleTenant, id: string, memory: SaleMemory, terms: SaleTerms): Promise<Map<number, number>> {
   const before = known.get(memory)
-  const now = performance.now()
-  if (before && now < before.until) return before.byItem
-  const taken: Taken = { byItem: readTaken(tenant, id, terms), until: Number.POSITIVE_INFINITY }
+  if (before) return before
+  const beganAt = performance.now()
+  const taken = readTaken(tenant, id, terms)
   known.set(memory, taken)
-  taken.byItem.then(
+  taken.then(
     () => {
-      const doneAt = performance.now()
-      taken.until = doneAt + Math.max(KEPT_MS, (doneAt - now) * KEPT_SHARE)
+      const keptMs = Math.max(KEPT_MS, (performance.now() - beganAt) * KEPT_SHARE)
+      // Of a million items it is some 50 MB: what is too old to be told is not kept.
+      setTimeout(() => known.delete(memory), keptMs).unref()
     },
     () => known.delete(memory),
   )
-  return taken.byItem
+  return taken
 }
 
 async function readTaken({ keys, journal }: SaleTenant, id: string, terms: SaleTerms): Promise<Map<number, number>> {

@@ -6,7 +6,7 @@ import type { Place } from '../../redis/index.js'
 import { checkOptions, type OperationOptions } from '../tenant.js'
 import * as check from '../validate.js'
 import { type WaitOptions, within } from '../waiting.js'
-import { readAttempts, recorded, type SaleAttempt, type SaleAttemptsPage } from './attempts.js'
+import type { SaleAttempt, SaleAttemptsPage } from './attempts.js'
 import { bucketsOf, bucketsOfCode, wantedFor } from './buckets.js'
 import { CURRENCY, fillSale } from './filling.js'
 import { checkLines, named, refuseTwice, type SoldItem } from './lines.js'
@@ -20,6 +20,7 @@ import {
   type SaleItemsOptions,
   type SaleState,
 } from './reading.js'
+import { readAttempts, recorded, type TellItems } from './record.js'
 import type { SaleTenant } from './tenant.js'
 import { checkTerms, type ItemOptions, type SaleOptions, shareOf } from './terms.js'
 import { told } from './told.js'
@@ -63,12 +64,15 @@ export interface Purchase {
 export class Sale {
   readonly id: string
   readonly #tenant: SaleTenant
-  readonly #memory: SaleMemory
 
   constructor(tenant: SaleTenant, id: string) {
     this.#tenant = tenant
     this.id = check.text('sale id', id)
-    this.#memory = tenant.memoryOf(tenant.keys.tenant, this.id)
+  }
+
+  /** Looked up each time: what is kept for as long as this object would have no bound. */
+  get #memory(): SaleMemory {
+    return this.#tenant.memories.of(this.#tenant.keys.tenant, this.id)
   }
 
   /** Makes the sale and fills it. The same again changes nothing, and finishes what was begun; with other terms it is `sale_exists`. */
@@ -116,19 +120,26 @@ export class Sale {
     const key = check.key(asked.key)
     const buyer = this.#tenant.keys.buyer(this.id, user)
     const lines = checkLines(asked.items)
-    return recorded(this.#tenant, this.id, 'checkout', { buyer, items: lines }, () =>
-      this.#checkOut(buyer, lines, key, options),
+    return recorded(this.#tenant, this.id, 'checkout', { buyer, items: lines }, (tell) =>
+      this.#checkOut(buyer, lines, key, options, tell),
     )
   }
 
-  async #checkOut(buyer: string, lines: readonly SoldItem[], key: string, options: CheckoutOptions): Promise<Checkout> {
+  async #checkOut(
+    buyer: string,
+    lines: readonly SoldItem[],
+    key: string,
+    options: CheckoutOptions,
+    tell: TellItems,
+  ): Promise<Checkout> {
     const terms = await this.#terms()
-    refuseTwice(lines)
     const items = await this.#memory.byId(lines.map(({ id }) => id))
+    tell(items)
+    refuseTwice(lines)
     const { keys, early, durability } = this.#tenant
     const buckets = bucketsOf(keys, this.id, terms, buyer)
     const quantities = lines.map(({ quantity }) => quantity)
-    const code = keys.code(buckets.places[buckets.target] as Place, key)
+    const code = keys.code(buckets.places[buckets.target] as Place, buyer, key)
     const refusal = early?.refusalOf(keys.tenant, this.id, items, code)
     if (refusal) {
       checkOptions(options, durability)

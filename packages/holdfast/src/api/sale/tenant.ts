@@ -3,7 +3,7 @@ import type { Tenant } from '../tenant.js'
 import type { SaleAttempts } from './attempts.js'
 import type { SaleFinder } from './checkout.js'
 import type { EarlyRejects } from './early.js'
-import type { SaleMemory } from './memory.js'
+import type { SaleMemories } from './memories.js'
 import type { Schedules } from './schedule.js'
 import type { SoldOutWatch } from './sold-out.js'
 
@@ -16,8 +16,7 @@ export interface SaleParts {
   /** Null: the engine is always asked. */
   readonly early: EarlyRejects | null
   readonly finder: SaleFinder
-  /** What this process remembers of a sale. */
-  memoryOf(tenant: string, saleId: string): SaleMemory
+  readonly memories: SaleMemories
 }
 
 /** One tenant's way to the engine, with all that sales need. */

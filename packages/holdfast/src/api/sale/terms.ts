@@ -38,30 +38,30 @@ const BUCKETS_MAX = 64
 const TTL_MAX_MS = 400 * 24 * 60 * 60 * 1_000
 const INSTANT_MAX_MS = Date.parse('9999-12-31T23:59:59.999Z')
 
+/** What costs next to nothing comes first: of items there may be a million. */
 export function checkTerms(value: unknown): { terms: SaleTerms; items: CheckedItem[] } {
   const asked = optionsOf('options', value)
-  const items = checkItems(asked.items)
-  const total = items.reduce((sum, { quantity }) => sum + quantity, 0)
-  if (!Number.isSafeInteger(total)) throw invalid('items', `at most ${Number.MAX_SAFE_INTEGER} in all`, 'more')
   given('perUser', asked.perUser, 'how many a user can buy')
   const startsAt = instant('startsAt', asked.startsAt)
   const endsAt = instant('endsAt', asked.endsAt)
   if (endsAt <= startsAt) throw invalid('endsAt', 'a time after startsAt', 'one before it, or the same')
-  const hash = createHash('sha256')
-  for (const item of items) hash.update(hashedText(item))
-  const { limit = total, checkoutTtl = TTL_MAX_MS, reserve = 'checkout', buckets = 1 } = asked
-  const terms: SaleTerms = {
-    limit: integer('limit', limit, 1, total),
+  const { checkoutTtl = TTL_MAX_MS, reserve = 'checkout', buckets = 1 } = asked
+  const cheap = {
     perUser: integer('perUser', asked.perUser, 1, QUANTITY_MAX),
     startsAt,
     endsAt,
     checkoutTtlMs: integer('checkoutTtl', checkoutTtl, 1, TTL_MAX_MS),
     reserve: oneOf('reserve', reserve, ['checkout', 'purchase'] as const),
     buckets: integer('buckets', buckets, 1, BUCKETS_MAX),
-    items: items.length,
-    itemsHash: hash.digest('hex'),
   }
-  return { terms, items }
+  if (asked.limit !== undefined) integer('limit', asked.limit, 1, Number.MAX_SAFE_INTEGER)
+  const items = checkItems(asked.items)
+  const total = items.reduce((sum, { quantity }) => sum + quantity, 0)
+  if (!Number.isSafeInteger(total)) throw invalid('items', `at most ${Number.MAX_SAFE_INTEGER} in all`, 'more')
+  const limit = integer('limit', asked.limit ?? total, 1, total)
+  const hash = createHash('sha256')
+  for (const item of items) hash.update(hashedText(item))
+  return { terms: { limit, ...cheap, items: items.length, itemsHash: hash.digest('hex') }, items }
 }
 
 /** What stands for an item in the hash over all of them. */

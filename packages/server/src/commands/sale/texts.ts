@@ -13,8 +13,8 @@ import { UNIT_MS } from '../../config/parsers.js'
 import { momentOf, number, tableOf } from '../table.js'
 
 /** In one word. What is in checkouts of a sale that is over comes back within seconds. */
-export function stateOf({ startsAt, endsAt, open, stock, reserved }: SaleState, now: number): string {
-  if (stock === 0 && reserved === 0) return 'sold out'
+export function stateOf({ startsAt, endsAt, open, soldOut }: SaleState, now: number): string {
+  if (soldOut) return 'sold out'
   if (now >= endsAt) return 'over'
   if (!open) return 'closed'
   return now < startsAt ? 'upcoming' : 'running'

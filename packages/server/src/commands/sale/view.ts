@@ -43,8 +43,8 @@ export function ratesOf(samples: readonly Sample[]): Rates {
 
 /** Nothing can happen in it any more. */
 export function isOver({ at, sale }: Sample): boolean {
-  const { stock, reserved, open, endsAt, reserve } = sale
-  if (stock === 0 && reserved === 0) return true
+  const { soldOut, reserved, open, endsAt, reserve } = sale
+  if (soldOut) return true
   if (at >= endsAt) return reserved === 0 || at >= endsAt + GRACE_MS
   // What is only noted in checkouts can still be bought.
   return !open && reserved === 0 && reserve === 'checkout'
