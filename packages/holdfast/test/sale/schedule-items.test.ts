@@ -102,6 +102,27 @@ describe('what is on record', () => {
   })
 })
 
+describe('a slot that can not be finished', () => {
+  it('is tried again after some seconds, however often the schedule is looked at', async () => {
+    const failedAt: number[] = []
+    const log = (_: string, event: string) => event === 'sale_slot_failed' && failedAt.push(performance.now())
+    const mine = await Holdfast.connect({ ...urls, audit: false, telemetry: { log } })
+    const schedule = mine.saleSchedule('damaged')
+    await schedule.start({ every: 24 * HOUR, ahead: 100, perUser: 1, items: [{ id: 'a' }] })
+    await schedule.stop()
+    const client = new pg.Client(urls.postgres)
+    await client.connect()
+    const [slot] = await schedule.slots()
+    const sql = `UPDATE holdfast.sales SET ready = false, terms = terms || '{"limit": -5}' WHERE id = $1`
+    await client.query(sql, [slot?.sale])
+    await client.end()
+    await schedule.start()
+    await expect.poll(() => failedAt.length, { timeout: 30_000 }).toBeGreaterThan(1)
+    await mine.close()
+    expect((failedAt[1] as number) - (failedAt[0] as number)).toBeGreaterThan(2_000)
+  })
+})
+
 describe('how much a schedule opens', () => {
   const refusal = (options: object) =>
     hf

@@ -78,7 +78,7 @@ export const ScheduleTerms = Type.Object(
       Type.Integer({
         minimum: 100,
         description:
-          'How many milliseconds ahead of its slot a sale is opened. Without it: one slot, at most five minutes',
+          'How many milliseconds ahead of its slot a sale is opened: up to 100 slots, and 1,000,000 items in all. Without it: one slot, at most five minutes',
       }),
     ),
     // A list, or one item that stands for many: told apart by what they are, so that what is wrong is named where it is.
@@ -97,7 +97,8 @@ export const ScheduleTerms = Type.Object(
         { additionalProperties: false },
       ),
       type: ['array', 'object'],
-      description: 'What each sale has: a list, or a template that makes them anew for each slot',
+      description:
+        'What each sale has: a list, or a template that makes them anew for each slot. Up to 1,000 for each second of `every`',
     }),
     ...TERMS,
   },

@@ -24,6 +24,8 @@ const LOOK_MAX_MS = 10_000
 const LOOK_MIN_MS = 50
 /** While a slot can be opened ahead of its time it is tried so often, at least. */
 const TRIES = 4
+/** What has failed is tried again after that, however often it is looked. */
+const RETRY_MS = 2_500
 /** Who has begun a slot so lately is most likely at work on it. */
 const BUSY_MS = 2_000
 const OPENING_MS = 60_000
@@ -48,6 +50,8 @@ export class SlotOpener {
   readonly #id: string
   #make: ItemsOf | null = null
   #number: number | undefined
+  /** Slots that could not be finished, and when that was. */
+  readonly #failures = new Map<string, number>()
   readonly #finishing = new Map<string, Promise<void>>()
   #working: Promise<unknown> = Promise.resolve()
   #starting = 0
@@ -105,7 +109,7 @@ export class SlotOpener {
   }
 
   async #look(): Promise<void> {
-    let waitMs = LOOK_MAX_MS / TRIES
+    let waitMs = RETRY_MS
     try {
       waitMs = await this.#inTurn(() => this.#round())
     } catch (error) {
@@ -181,10 +185,15 @@ export class SlotOpener {
   async #finishOthers({ now, template }: ScheduleRow): Promise<void> {
     const slots = await this.#parts.schedules.slots(this.#tenant.keys.tenant, this.#id, now, SLOTS_MAX)
     const busyMs = Math.min(BUSY_MS, template.aheadMs / TRIES)
+    const retryFrom = this.#parts.clock.now() - RETRY_MS
+    for (const [sale, failedAt] of this.#failures) if (failedAt <= retryFrom) this.#failures.delete(sale)
     for (const slot of slots) {
-      if (slot.ready || slot.openedAt > now - busyMs) continue
+      if (slot.ready || slot.openedAt > now - busyMs || this.#failures.has(slot.sale)) continue
       // One that can't be finished must not keep the next from being opened.
-      await this.finish(slot).catch((error) => this.#failed(error))
+      await this.finish(slot).catch((error) => {
+        this.#failures.set(slot.sale, this.#parts.clock.now())
+        this.#failed(error)
+      })
     }
   }
 
