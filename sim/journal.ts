@@ -111,8 +111,9 @@ export class SimJournal implements Journal, Reconcilable {
       return { refused: [], clock: 0, skippedLocked: false }
     }
     const first = await this.#appendRuns(halves[0], verdicts)
-    if (judgeBehindBad(halves[0].at(-1) as Run, halves[1][0] as Run, verdicts)) return first
-    const second = await this.#appendRuns(halves[1], verdicts)
+    const left = judgeBehindBad(halves[0].at(-1) as Run, halves[1], verdicts)
+    if (left.length === 0) return first
+    const second = await this.#appendRuns(left, verdicts)
     return {
       refused: [...first.refused, ...second.refused],
       clock: Math.max(first.clock, second.clock),

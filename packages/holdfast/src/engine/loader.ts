@@ -1,5 +1,5 @@
 import { HoldfastError } from '../errors/index.js'
-import type { Witness } from '../journal/index.js'
+import { isStorable, type Witness } from '../journal/index.js'
 import type { WalletState } from '../machine/index.js'
 import type { Place } from '../redis/index.js'
 import type { Look } from '../sequencer/index.js'
@@ -115,12 +115,12 @@ export class Loader {
     const { ref } = lane.place
     const known = acknowledged(ref, look)
     const [snapshot, committedKeys] = await fromJournal(async () => {
-      const committed = await this.#savePending(lane, look)
+      await this.#savePending(lane, look)
       const epochMin = Math.max(lane.epochMin, look.epoch + 1)
       const raised = await this.#raiser.raise({ ref, epochMin, memory: lane.memoryWanted, known })
       // Redis knows of something in the journal that is not there. What Redis has is left as it is: it may be all that is left of it.
       if (known && !raised?.holds) await witnesses.accuse(journal, known)
-      return [raised, committed] as const
+      return [raised, await this.#committedKeys(lane, look)] as const
     })
     if (!snapshot) return 'missing'
     this.#context.postgres.worked()
@@ -172,17 +172,23 @@ export class Loader {
     }
   }
 
-  /** A raise discards what is pending. What still fits goes into the journal first; Redis is told which keys are there. */
-  async #savePending(lane: Lane, look: Look): Promise<string[]> {
-    const { pending } = look
-    if (pending.length === 0) return []
+  /** A raise discards what is pending. What still fits goes into the journal first. */
+  async #savePending(lane: Lane, { pending }: Look): Promise<void> {
+    if (pending.length === 0) return
     const { ref } = lane.place
-    const filed = pending.map(({ entry }) => ({ ref, entry, deadline: 0 }))
-    const { verdicts } = await this.#context.journal.append(filed)
+    await this.#context.journal.append(pending.map(({ entry }) => ({ ref, entry, deadline: 0 })))
     this.#context.telemetry.count?.('holdfast_recoveries_total', { what: 'help' }, pending.length)
-    return pending
-      .filter((_, index) => ['appended', 'there', 'seen'].includes(verdicts[index]?.type ?? ''))
-      .map(({ entry }) => entry.key)
+  }
+
+  /**
+   * Redis decides again what it acknowledged from memory, unless the journal has it: perhaps from another life, with another hash. Asked
+   * after the raise, because from then on nothing of the lives before gets in any more.
+   */
+  async #committedKeys({ place: { ref } }: Lane, { pending }: Look): Promise<string[]> {
+    const keys = pending.flatMap(({ memory, entry: { key } }) => (memory && isStorable(key) ? [key] : []))
+    if (keys.length === 0) return []
+    const found = await this.#context.journal.find(keys.map((key) => ({ ref, key })))
+    return keys.filter((_, index) => found[index])
   }
 }
 

@@ -63,15 +63,19 @@ export function judgeRun(run: Run, inspections: readonly Inspection[], clock: nu
   return { verdicts, fits: from >= 0 ? partOf(run, from, to) : null }
 }
 
-/** What rests on an entry that can't be stored will never be accepted. False: the second half does not rest on such a one. */
-export function judgeBehindBad(first: Run, second: Run, verdicts: Verdict[]): boolean {
-  const last = verdicts[first.places.at(-1) as number]
-  if (last?.type !== 'bad' && last?.type !== 'stale') return false
-  if (second.entries[0]?.prev !== first.entries.at(-1)?.hash) return false
-  for (const [index, place] of second.places.entries()) {
-    verdicts[place] = { type: 'stale', epoch: (second.entries[index] as Entry).epoch }
+/** What rests on an entry that can't be stored will never be accepted. Returns the runs that do not rest on the one before them for that. */
+export function judgeBehindBad(before: Run, runs: readonly Run[], verdicts: Verdict[]): readonly Run[] {
+  let last = before
+  for (const [number, run] of runs.entries()) {
+    const verdict = verdicts[last.places.at(-1) as number]?.type
+    const behindBad = verdict === 'bad' || verdict === 'stale'
+    if (!behindBad || run.entries[0]?.prev !== last.entries.at(-1)?.hash) return runs.slice(number)
+    for (const [index, place] of run.places.entries()) {
+      verdicts[place] = { type: 'stale', epoch: (run.entries[index] as Entry).epoch }
+    }
+    last = run
   }
-  return true
+  return []
 }
 
 /** Null: it may still fit, now or when what it rests on has come. */

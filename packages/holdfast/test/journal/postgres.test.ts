@@ -94,6 +94,15 @@ test('data that Postgres can not take is bad for its entry alone, and for what r
   expect((await journal.append(two.file({ ...two.credit('d'), at: Number.NaN }))).verdicts).toEqual([{ type: 'bad' }])
 })
 
+test('numbers that are none are bad, one after the other, and cost no other wallet its entry', async () => {
+  const wallets = await Promise.all(Array.from({ length: 3 }, () => newWallet(journal)))
+  wallets.sort((a, b) => (a.ref < b.ref ? -1 : 1))
+  const [broken, second, third] = wallets as [Writer, Writer, Writer]
+  const damaged = ['a', 'b', 'c'].map((key) => ({ ...broken.credit(key), available: Number.NaN }))
+  const filed = [...broken.file(...damaged), ...second.file(second.credit('a')), ...third.file(third.credit('a'))]
+  expect(await verdictsOf(journal, filed)).toEqual(['bad', 'stale', 'stale', 'appended', 'appended'])
+})
+
 test('an entry that stands where none should be is bad for its wallet alone', async () => {
   const [broken, fine] = [await newWallet(journal), await newWallet(journal)]
   await append(journal, broken.file(broken.credit('a')))
