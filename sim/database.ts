@@ -150,6 +150,7 @@ export class SimDatabase {
     const wallet = this.#wallets.get(ref)
     return {
       epoch: wallet?.row.epoch ?? null,
+      owner: wallet?.row.owner ?? 'redis',
       current: wallet !== undefined && this.#isCurrent(wallet.row.epoch),
       seq: wallet?.row.seq ?? 0,
       head: wallet?.row.head ?? '',
@@ -169,13 +170,15 @@ export class SimDatabase {
     this.#mayDecide()
     return refusals.map(({ ref, epoch, seq, head, key, hold }) => {
       const wallet = this.#wallets.get(ref)
-      if (!wallet) return { stands: false, epoch: 0, seen: false, hold: 'unknown' }
+      if (!wallet) return { stands: false, epoch: 0, owner: null, seen: false, hold: 'unknown' }
       const held = (seq === 0 ? wallet.genesis : wallet.entries[seq - 1]?.hash) === head
       const made = wallet.entries[(wallet.seqByKey.get(hold) ?? 0) - 1]?.kind === 'hold'
       const expired = wallet.seqByKey.has(`~expire:${hold}`)
+      const stands = wallet.row.epoch === epoch && this.#isCurrent(epoch) && held
       return {
-        stands: wallet.row.epoch === epoch && this.#isCurrent(epoch) && held,
+        stands,
         epoch: wallet.row.epoch,
+        owner: stands ? null : wallet.row.owner,
         seen: wallet.seqByKey.has(key),
         hold: expired ? 'expired' : made ? 'closed' : 'unknown',
       }
@@ -199,13 +202,14 @@ export class SimDatabase {
     return { ...this.#load(wallet), holds: known === null || !this.#lacks(known) }
   }
 
-  takeOver(ref: string): Snapshot | 'memory' | null {
+  takeOver(ref: string, joinOnly: boolean): Snapshot | 'memory' | 'loaded' | null {
     this.#mayDecide()
     const wallet = this.#wallets.get(ref)
     if (!wallet) return null
     const { row } = wallet
     if (row.memory) return 'memory'
     if (row.owner !== 'postgres' || !this.#isCurrent(row.epoch)) {
+      if (joinOnly) return 'loaded'
       row.epoch = Math.max(row.epoch + 1, this.epochFloor + 1)
       row.owner = 'postgres'
     }

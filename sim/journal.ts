@@ -162,8 +162,8 @@ export class SimJournal implements Journal, Reconcilable {
     return this.#statement('lift', true, () => this.#database.lift(epoch, stoppedAt))
   }
 
-  takeOver(ref: string): Promise<Snapshot | 'memory' | null> {
-    return this.#statement('takeOver', true, () => this.#database.takeOver(ref))
+  takeOver(ref: string, joinOnly: boolean): Promise<Snapshot | 'memory' | 'loaded' | null> {
+    return this.#statement('takeOver', true, () => this.#database.takeOver(ref, joinOnly))
   }
 
   stock(ref: string, seq: number): Promise<Stock> {

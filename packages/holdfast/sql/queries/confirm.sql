@@ -1,2 +1,4 @@
 -- See the function: one statement for many refusals.
-SELECT current, held, seen, hold_made, hold_expired, epoch FROM confirm($1, $2, $3, $4, $5, $6) ORDER BY n
+SELECT current, held, seen, hold_made, hold_expired, epoch,
+       CASE WHEN NOT (current AND held) THEN (SELECT w.owner FROM wallets w WHERE w.ref = ($1::uuid[])[n]) END AS owner
+FROM confirm($1, $2, $3, $4, $5, $6) ORDER BY n

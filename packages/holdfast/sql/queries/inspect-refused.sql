@@ -1,5 +1,5 @@
 -- What the journal says about entries that were refused. A statement of its own, so that it sees who won the race.
-SELECT e.n::integer AS n, w.epoch, w.seq, w.epoch > t.floor AS current,
+SELECT e.n::integer AS n, w.epoch, w.owner, w.seq, w.epoch > t.floor AS current,
        encode(w.head, 'hex') AS head, w.available, w.reserved, t.clock,
        (SELECT encode(x.hash, 'hex') FROM entries x WHERE x.wallet = e.wallet AND x.seq = e.seq) AS hash_there,
        (SELECT x.seq FROM entries x WHERE x.wallet = e.wallet AND x.key = e.key) AS key_seq

@@ -123,7 +123,8 @@ export class Appender {
         if (others) others.push(item)
         else gaps.set(item.lane, [item])
       } else {
-        if (verdict.type === 'epoch' || verdict.type === 'stale') lost.add(item.lane)
+        if (verdict.type === 'epoch') this.#context.follow(item.lane, verdict.owner)
+        if (isFight(verdict)) lost.add(item.lane)
         this.#conclude(item, verdict)
       }
     }
@@ -220,6 +221,11 @@ export class Appender {
       this.#context.telemetry.log?.('warn', 'checkpoint_failed', { reason: String(error) })
     })
   }
+}
+
+/** Lost to another who goes the same way, into another Redis or another life of it. Who goes the other way is followed. */
+function isFight(verdict: Verdict): boolean {
+  return verdict.type === 'stale' || (verdict.type === 'epoch' && verdict.owner === 'redis')
 }
 
 /** Postgres stores integers, and so many digits of them as a double has. */

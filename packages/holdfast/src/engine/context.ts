@@ -1,12 +1,12 @@
 import type { HoldfastError } from '../errors/index.js'
-import type { Journal } from '../journal/index.js'
+import type { Journal, Owner } from '../journal/index.js'
 import type { Place } from '../redis/index.js'
 import type { Sequencer } from '../sequencer/index.js'
 import type { Telemetry } from '../telemetry/index.js'
 import type { Attempt } from './attempt.js'
 import type { Circuit } from './circuit.js'
 import type { Clock } from './clock.js'
-import type { Item } from './lane.js'
+import type { Item, Lane } from './lane.js'
 import type { Witnesses } from './witnesses.js'
 
 export interface EngineOptions {
@@ -118,6 +118,8 @@ export interface Context {
   route(attempt: Attempt): void
   /** Decides anew what did not come to pass: after a pause, and after a look into the journal. */
   again(attempt: Attempt): void
+  /** Another process decides for the wallet now, on this path. */
+  follow(lane: Lane, owner: Owner): void
   /**
    * Tells a caller no, or to come again later. Not while an earlier call of the same attempt may still be decided, and otherwise: a caller who
    * asks again elsewhere would be told no beside an open question. Then it is decided anew when that is over.

@@ -185,7 +185,12 @@ export class Fallback {
     // Once it is known to be away the rest of the batch need not find out one by one.
     const away = this.#context.turnedAway(false)
     if (away) throw away
-    const snapshot = await this.#context.journal.takeOver(lane.place.ref)
+    const snapshot = await this.#context.journal.takeOver(lane.place.ref, lane.tookOver && !this.#isRedisAway(lane))
+    if (snapshot === 'loaded') {
+      this.#context.follow(lane, 'redis')
+      for (const attempt of group) this.#context.route(attempt)
+      return
+    }
     if (snapshot === null || snapshot === 'memory') {
       lane.memory = snapshot === 'memory'
       for (const attempt of group) this.#turnAway(attempt)
@@ -193,6 +198,7 @@ export class Fallback {
     }
     this.#context.telemetry.count?.('holdfast_recoveries_total', { what: 'take_over' })
     this.#context.learnPostgresClock(snapshot.clock)
+    lane.tookOver = true
     lane.distrust(snapshot.state.epoch + 1)
     const { state } = snapshot
     if (lane.place.isSale) state.stock = await this.#readStock(lane, state.seq)
@@ -212,10 +218,14 @@ export class Fallback {
     }
   }
 
+  #isRedisAway({ place }: Lane): boolean {
+    return this.#context.redisAt(place).open
+  }
+
   /** There is no such wallet; or only Redis knows what it acknowledged from memory, and then only Redis may decide. */
   #turnAway(attempt: Attempt): void {
     if (!attempt.lane.memory) return this.#context.refuse(attempt, new HoldfastError('wallet_not_found'))
-    if (!this.#context.redisAt(attempt.lane.place).open) return this.#context.again(attempt)
+    if (!this.#isRedisAway(attempt.lane)) return this.#context.again(attempt)
     this.#context.refuse(
       attempt,
       new HoldfastError('unavailable', 'Redis is away, and only Redis knows what it acknowledged from memory'),
@@ -301,7 +311,7 @@ export class Fallback {
   #conclude({ lane, fresh, filed, decided }: Share, verdicts: readonly Verdict[]): void {
     if (!verdicts.every(({ type }) => type === 'appended' || type === 'there')) {
       lane.owned = null
-      lane.stales += 1
+      for (const verdict of verdicts) if (verdict.type === 'epoch') this.#context.follow(lane, verdict.owner)
       this.#context.telemetry.count?.('holdfast_recoveries_total', { what: 'stale' })
       for (const { attempt, own } of decided) {
         // Come again, it would fail again, and everybody who is decided with it.

@@ -117,7 +117,7 @@ export class Grounds {
     )
   }
 
-  #conclude({ lane, rest, doubts }: Ground, { stands, epoch }: Confirmation): void {
+  #conclude({ lane, rest, doubts }: Ground, { stands, epoch, owner }: Confirmation): void {
     if (stands) {
       for (const doubt of doubts) {
         if (isFinal(doubt)) lane.soldOut = { epoch: rest.epoch, seq: doubt.refusal.rest.seq }
@@ -126,6 +126,7 @@ export class Grounds {
       return
     }
     lane.distrust(epoch > rest.epoch ? epoch : rest.epoch + 1)
+    if (owner) this.#context.follow(lane, owner)
     this.#context.telemetry.count?.('holdfast_recoveries_total', { what: 'unfounded' }, doubts.length)
     for (const { attempt } of doubts) this.#context.again(attempt)
   }

@@ -48,8 +48,10 @@ export class Lane implements Knowledge {
   active = 0
   /** Appends of this wallet that lost to something else in the journal, in a row. */
   stales = 0
-  /** Until then the wallet runs on the Postgres path (the engine's clock). */
+  /** Until then the wallet runs on the Postgres path (the engine's clock), though Redis is there. */
   postgresUntil = 0
+  /** It was taken over for that: if others load it into Redis meanwhile, it is not taken from them again. */
+  tookOver = false
   /** Waiting for the state to be loaded into Redis. */
   parked: Attempt[] = []
   loading = false

@@ -1,10 +1,12 @@
 import { HoldfastError } from '../errors/index.js'
+import type { Owner } from '../journal/index.js'
 import type { Attempt } from './attempt.js'
 import { jitteredMs } from './clock.js'
 import type { Context } from './context.js'
 import type { Decider } from './decider.js'
 import type { Fallback } from './fallback.js'
 import type { Finder } from './finder.js'
+import type { Lane } from './lane.js'
 
 export interface Ways {
   readonly decider: Decider
@@ -41,19 +43,34 @@ export class Router {
   /** The journal is asked first: what is not known may have happened. */
   again(attempt: Attempt): void {
     if (attempt.settled) return
-    const { clock, options } = this.#context
+    const { clock } = this.#context
     if (clock.now() >= attempt.deadline) return attempt.refuse(new HoldfastError('timeout'))
     attempt.tries += 1
     const { lane } = attempt
-    // Redis and Postgres path fighting over one wallet would starve the former: for a moment all go the latter's way.
-    if (lane.stales >= 2 && lane.postgresUntil <= clock.now()) {
-      lane.stales = 0
-      lane.postgresUntil = clock.now() + options.postgresSpellMs
-    }
+    // Two who load it, each into a Redis of his own, would starve each other.
+    if (lane.stales >= 2) this.#leaveRedis(lane, false)
     const waitMs = attempt.tries > 1 ? jitteredMs(clock, attempt.tries, 1, 200) : 0
     const look = (): void => this.#ways.finder.add(attempt, () => this.route(attempt))
     if (waitMs === 0) look()
     else clock.after(waitMs, look)
+  }
+
+  /**
+   * Another process decides for the wallet, and goes this way: so does everybody else. Each on a way of his own, they would undo each other's
+   * work, and those who can't see Redis have no other. After a while somebody tries whether Redis is there for all.
+   */
+  follow(lane: Lane, owner: Owner): void {
+    if (owner === 'postgres') return this.#leaveRedis(lane, true)
+    if (lane.postgresUntil > 0) lane.stales = 0
+    lane.postgresUntil = 0
+  }
+
+  #leaveRedis(lane: Lane, tookOver: boolean): void {
+    const { clock, options } = this.#context
+    lane.stales = 0
+    if (lane.postgresUntil > clock.now()) return
+    lane.postgresUntil = clock.now() + options.postgresSpellMs
+    lane.tookOver = tookOver
   }
 
   /**

@@ -23,6 +23,7 @@ import type {
   Filed,
   Journal,
   OpenRequest,
+  Owner,
   Raise,
   Refusal,
   Snapshot,
@@ -198,6 +199,7 @@ export class PostgresJournal implements Journal {
       hold_made: boolean
       hold_expired: boolean
       epoch: string | null
+      owner: Owner | null
     }>('confirm', [
       textArray(refusals.map(({ ref }) => ref)),
       `{${refusals.map(({ epoch }) => epoch)}}`,
@@ -209,6 +211,7 @@ export class PostgresJournal implements Journal {
     return rows.map((row) => ({
       stands: row.current && row.held,
       epoch: Number(row.epoch ?? 0),
+      owner: row.owner,
       seen: row.seen,
       hold: row.hold_expired ? 'expired' : row.hold_made ? 'closed' : 'unknown',
     }))
@@ -265,12 +268,13 @@ export class PostgresJournal implements Journal {
     await stop(this.#ask, epoch, because)
   }
 
-  async takeOver(ref: string): Promise<Snapshot | 'memory' | null> {
-    return this.#withHolds(ref, async (tx): Promise<Snapshot | 'memory' | null> => {
-      const [row] = await tx.query<StateRow>('takeOver', [ref])
+  async takeOver(ref: string, joinOnly: boolean): Promise<Snapshot | 'memory' | 'loaded' | null> {
+    return this.#withHolds(ref, async (tx): Promise<Snapshot | 'memory' | 'loaded' | null> => {
+      const [row] = await tx.query<StateRow>('takeOver', [ref, joinOnly])
       if (row) return snapshot(row, (await openHolds(tx, [{ ref, since: row.since }]))[0] ?? [])
-      const rows = await tx.query<WalletTableRow>('readWallets', [`{${ref}}`])
-      return rows.length > 0 ? 'memory' : null
+      const [there] = await tx.query<WalletTableRow>('readWallets', [`{${ref}}`])
+      if (!there) return null
+      return there.memory ? 'memory' : 'loaded'
     })
   }
 

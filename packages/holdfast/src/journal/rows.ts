@@ -1,5 +1,5 @@
 import type { Entry, EntryKind, HoldState, WalletState, WalletStatus } from '../machine/index.js'
-import type { WalletRow } from './types.js'
+import type { Owner, WalletRow } from './types.js'
 import type { Inspection } from './verdicts.js'
 
 /** Rows as Postgres gives them: a bigint comes as text. Every number in them is within ±2^53, so that Number() is exact. */
@@ -120,7 +120,7 @@ export interface WalletTableRow extends StateRow {
   metadata: string | null
   opened_at: string
   initial_limit: string
-  owner: 'redis' | 'postgres'
+  owner: Owner
 }
 
 export function readWalletRow(row: WalletTableRow): WalletRow {
@@ -148,6 +148,7 @@ export function readWalletRow(row: WalletTableRow): WalletRow {
 
 export interface InspectionRow {
   epoch: string | null
+  owner: Owner | null
   current: boolean | null
   seq: string | null
   head: string | null
@@ -161,6 +162,7 @@ export interface InspectionRow {
 export function readInspection(row: InspectionRow): Inspection {
   return {
     epoch: row.epoch === null ? null : Number(row.epoch),
+    owner: row.owner ?? 'redis',
     current: row.current ?? false,
     seq: Number(row.seq ?? 0),
     head: row.head ?? '',

@@ -8,11 +8,14 @@ export interface Filed {
   readonly deadline: number
 }
 
+/** Which path decides for a wallet, since its epoch was last raised. */
+export type Owner = 'redis' | 'postgres'
+
 /**
  * What became of an entry.
  * - `appended`: it is in the journal now. `there`: it was before. Both are a yes.
  * - `seen`: its key made another entry before.
- * - `epoch`: the wallet lives under another epoch (`epoch`); this entry will never be accepted.
+ * - `epoch`: the wallet lives under another epoch (`epoch`), decided for by `owner`; this entry will never be accepted.
  * - `gap`: what it rests on is not there yet, or its row was locked: it may fit later.
  * - `stale`: it rests on something else than what is there, or on an entry that will never be: it will never be accepted.
  * - `late`: its deadline is past.
@@ -21,7 +24,8 @@ export interface Filed {
 export type Verdict =
   | { type: 'appended' | 'there' | 'seen' | 'late' | 'bad' }
   | { type: 'gap'; seq: number }
-  | { type: 'epoch' | 'stale'; epoch: number }
+  | { type: 'epoch'; epoch: number; owner: Owner }
+  | { type: 'stale'; epoch: number }
 
 /** A refusal, and what it rests on. */
 export interface Refusal {
@@ -40,6 +44,8 @@ export interface Confirmation {
   readonly stands: boolean
   /** The wallet's epoch now. */
   readonly epoch: number
+  /** Who decides for it now. Null: it stands, or there is no such wallet. */
+  readonly owner: Owner | null
   /** The key is in the journal: the refusal must not be told. */
   readonly seen: boolean
   readonly hold: 'unknown' | 'closed' | 'expired'
@@ -98,7 +104,7 @@ export interface WalletRow {
   readonly openedAt: number
   readonly initialLimit: number
   readonly epoch: number
-  readonly owner: 'redis' | 'postgres'
+  readonly owner: Owner
   readonly memory: boolean
   readonly seq: number
   readonly head: string
@@ -145,8 +151,11 @@ export interface Journal {
    * `locked`: somebody else is at it, or something of one of them can't be read, and several wait for nobody; one alone waits.
    */
   raise(raises: readonly Raise[]): Promise<(Snapshot | 'locked' | null)[]>
-  /** The Postgres path takes the wallet over, or joins others who did. `memory`: Redis may know more, so nobody may. */
-  takeOver(ref: string): Promise<Snapshot | 'memory' | null>
+  /**
+   * The Postgres path takes the wallet over, or joins others who did. `memory`: Redis may know more, so nobody may. `loaded`: who would only
+   * join found it with Redis.
+   */
+  takeOver(ref: string, joinOnly: boolean): Promise<Snapshot | 'memory' | 'loaded' | null>
   /**
    * The stock of a sale after its entry `seq`. By itself, because it may take seconds, and neither its row nor those who raise other epochs
    * should wait for that: what is before an entry never changes.

@@ -1,11 +1,12 @@
 import type { Entry } from '../machine/index.js'
 import { partOf, type Run } from './runs.js'
-import type { Verdict } from './types.js'
+import type { Owner, Verdict } from './types.js'
 
 /** What the journal says about a refused entry, read after the refusal. Null where there is no wallet or no such entry. */
 export interface Inspection {
   /** The wallet's epoch, and whether it is one of this server's timeline. */
   epoch: number | null
+  owner: Owner
   current: boolean
   seq: number
   head: string
@@ -81,7 +82,7 @@ export function judgeBehindBad(before: Run, runs: readonly Run[], verdicts: Verd
 /** Null: it may still fit, now or when what it rests on has come. */
 function whyHopeless(entry: Entry, deadline: number, at: Inspection, clock: number): Verdict | null {
   if (at.epoch === null) return { type: 'stale', epoch: 0 }
-  if (at.epoch !== entry.epoch || !at.current) return { type: 'epoch', epoch: at.epoch }
+  if (at.epoch !== entry.epoch || !at.current) return { type: 'epoch', epoch: at.epoch, owner: at.owner }
   if (entry.seq <= at.seq) return { type: 'stale', epoch: at.epoch }
   if (deadline > 0 && clock > deadline) return { type: 'late' }
   if (entry.seq > at.seq + 1) return null

@@ -255,7 +255,9 @@ WHERE k.owner = $1 AND k.tenant = $2 AND k.operation = $3 AND k.key = $4 AND k.t
 FOR SHARE`,
   completeIdempotencyKey: `SELECT c.*, greatest(1, c.expires_at - clock_ms()) AS keep_left_ms FROM complete_idempotency_key($1, $2, $3, $4, $5, $6, $7) c`,
   confirm: `-- See the function: one statement for many refusals.
-SELECT current, held, seen, hold_made, hold_expired, epoch FROM confirm($1, $2, $3, $4, $5, $6) ORDER BY n`,
+SELECT current, held, seen, hold_made, hold_expired, epoch,
+       CASE WHEN NOT (current AND held) THEN (SELECT w.owner FROM wallets w WHERE w.ref = ($1::uuid[])[n]) END AS owner
+FROM confirm($1, $2, $3, $4, $5, $6) ORDER BY n`,
   consumeToken: `SELECT is_consumed, because FROM consume_token($1, $2, $3, $4, $5)`,
   deadDeliveries: `SELECT id, event_id, event, body, created_at, tries, reason, dead_at FROM webhook_deliveries
 WHERE webhook = $1 AND dead_at IS NOT NULL AND id > $2 ORDER BY id LIMIT $3`,
@@ -362,7 +364,7 @@ SELECT $1, $2, $3, $4, $5, $6, clock_ms(), h.position, f.mark FROM feed_head h J
 WHERE (SELECT count(*) FROM webhooks w WHERE w.tenant = $2) < $7
 RETURNING id, tenant, url, events, wallet_prefix, balance_low, created_at, failing_since, 0 AS waiting, 0 AS dead`,
   inspectRefused: `-- What the journal says about entries that were refused. A statement of its own, so that it sees who won the race.
-SELECT e.n::integer AS n, w.epoch, w.seq, w.epoch > t.floor AS current,
+SELECT e.n::integer AS n, w.epoch, w.owner, w.seq, w.epoch > t.floor AS current,
        encode(w.head, 'hex') AS head, w.available, w.reserved, t.clock,
        (SELECT encode(x.hash, 'hex') FROM entries x WHERE x.wallet = e.wallet AND x.seq = e.seq) AS hash_there,
        (SELECT x.seq FROM entries x WHERE x.wallet = e.wallet AND x.key = e.key) AS key_seq
@@ -887,12 +889,12 @@ UPDATE settings
 SET stopped_at = coalesce(stopped_at, clock_ms()), stopped_because = coalesce(stopped_because, $2), stopped_epoch = greatest(stopped_epoch, $1)
 WHERE epoch_floor < $1`,
   takeNumbers: `SELECT take_numbers($1, $2, $3, $4, false, $5) AS last`,
-  takeOver: `-- The Postgres path owns the wallet before it decides: an epoch of Redis is raised, one of its own is joined.
+  takeOver: `-- The Postgres path owns the wallet before it decides: an epoch of Redis is raised, unless $2, and one of its own is joined.
 UPDATE wallets
 SET epoch = CASE WHEN owner = 'postgres' AND epoch > timeline_epoch() THEN epoch
                  ELSE greatest(epoch + 1, timeline_epoch() + 1) END,
     owner = 'postgres'
-WHERE ref = $1 AND NOT memory
+WHERE ref = $1 AND NOT memory AND (NOT $2::boolean OR owner = 'postgres' AND epoch > timeline_epoch())
 RETURNING epoch, memory, seq, encode(head, 'hex') AS head, at, available, reserved, credit_limit, status, due, since, clock_ms() AS clock`,
   tokenHistory: `-- The newest first.
 SELECT subject, token, event, because, at, expires_at FROM token_events

@@ -94,7 +94,7 @@ describe.each(Object.keys(SUBJECTS))('append to the journal of %s', (name) => {
     const { state } = await load(subject.journal, wallet.ref)
     expect(await append(subject.journal, wallet.file(a, b))).toEqual([
       { type: 'there' },
-      { type: 'epoch', epoch: state.epoch },
+      { type: 'epoch', epoch: state.epoch, owner: 'redis' },
     ])
   })
 
@@ -209,7 +209,9 @@ describe.each(Object.keys(SUBJECTS))('append to the journal of %s', (name) => {
     const a = wallet.credit('a')
     const raised = await load(subject.journal, wallet.ref)
     expect(raised.state.epoch).toBeGreaterThan(wallet.state.epoch)
-    expect(await append(subject.journal, wallet.file(a))).toEqual([{ type: 'epoch', epoch: raised.state.epoch }])
+    expect(await append(subject.journal, wallet.file(a))).toEqual([
+      { type: 'epoch', epoch: raised.state.epoch, owner: 'redis' },
+    ])
     expect(await verdictsOf(subject.journal, raised.file(raised.credit('a')))).toEqual(['appended'])
   })
 
@@ -217,7 +219,7 @@ describe.each(Object.keys(SUBJECTS))('append to the journal of %s', (name) => {
     const wallet = await newWallet(subject.journal)
     const { epoch } = wallet.state
     wallet.state.epoch += 1
-    expect(await append(subject.journal, wallet.file(wallet.credit('a')))).toEqual([{ type: 'epoch', epoch }])
+    expect(await append(subject.journal, wallet.file(wallet.credit('a')))).toEqual([{ type: 'epoch', epoch, owner: 'redis' }])
   })
 
   test('a dump of a later timeline, restored into a younger server, goes on from its own epochs', async () => {

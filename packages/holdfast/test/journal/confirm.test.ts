@@ -19,7 +19,7 @@ describe.each(Object.keys(SUBJECTS))('confirming a refusal with the journal of %
     const wallet = await newWallet(subject.journal)
     const { epoch } = wallet.state
     const start = refusal(wallet)
-    const stands = { stands: true, epoch, seen: false, hold: 'unknown' }
+    const stands = { stands: true, epoch, owner: null, seen: false, hold: 'unknown' }
     expect(await subject.journal.confirm([start])).toEqual([stands])
     await append(subject.journal, wallet.file(wallet.credit('a')))
     const older = refusal(wallet)
@@ -30,7 +30,7 @@ describe.each(Object.keys(SUBJECTS))('confirming a refusal with the journal of %
   test('does not stand on what the journal does not hold', async () => {
     const wallet = await newWallet(subject.journal)
     const { epoch } = wallet.state
-    const falls = { stands: false, epoch, seen: false, hold: 'unknown' }
+    const falls = { stands: false, epoch, owner: 'redis', seen: false, hold: 'unknown' }
     await append(subject.journal, wallet.file(wallet.credit('a')))
     const other = wallet.fork()
     await append(subject.journal, wallet.file(wallet.credit('b')))
@@ -92,10 +92,10 @@ describe.each(Object.keys(SUBJECTS))('confirming a refusal with the journal of %
     ])
     const { epoch } = wallet.state
     expect(answers).toEqual([
-      { stands: true, epoch, seen: true, hold: 'unknown' },
-      { stands: false, epoch: 0, seen: false, hold: 'unknown' },
-      { stands: false, epoch, seen: false, hold: 'unknown' },
-      { stands: true, epoch, seen: false, hold: 'unknown' },
+      { stands: true, epoch, owner: null, seen: true, hold: 'unknown' },
+      { stands: false, epoch: 0, owner: null, seen: false, hold: 'unknown' },
+      { stands: false, epoch, owner: 'redis', seen: false, hold: 'unknown' },
+      { stands: true, epoch, owner: null, seen: false, hold: 'unknown' },
     ])
     expect(await subject.journal.confirm([])).toEqual([])
   })
@@ -108,7 +108,9 @@ describe.each(Object.keys(SUBJECTS))('confirming a refusal with the journal of %
     const epoch = row?.epoch ?? 0
     expect(await subject.journal.confirm([refusal(wallet, { epoch })])).toMatchObject([{ stands: false, epoch }])
     wallet.state.epoch = epoch
-    expect(await append(subject.journal, wallet.file(wallet.credit('b')))).toEqual([{ type: 'epoch', epoch }])
+    expect(await append(subject.journal, wallet.file(wallet.credit('b')))).toEqual([
+      { type: 'epoch', epoch, owner: 'redis' },
+    ])
     const raised = await load(subject.journal, wallet.ref)
     expect(await subject.journal.confirm([refusal(raised)])).toMatchObject([{ stands: true }])
     expect(await append(subject.journal, raised.file(raised.credit('b')))).toEqual([{ type: 'appended' }])

@@ -262,15 +262,15 @@ test('a deadlock is tried again', async () => {
 
 test('a deadline that passes while an append waits for its row counts, if the row was taken over meanwhile', async () => {
   const wallet = await newWallet(journal)
-  const taken = await journal.takeOver(wallet.ref)
-  if (!taken || taken === 'memory') throw new Error('not taken over')
+  const taken = await journal.takeOver(wallet.ref, false)
+  if (!taken || typeof taken === 'string') throw new Error('not taken over')
   wallet.state = taken.state
   const other = new Postgres(url)
   const patient = new Postgres(url)
   const deadline = Date.now() + 300
   let appending: Promise<string[]> | undefined
   await other.transaction(async (tx) => {
-    await tx.query('takeOver', [wallet.ref])
+    await tx.query('takeOver', [wallet.ref, false])
     appending = verdictsOf(new PostgresJournal(patient), [{ ref: wallet.ref, entry: wallet.credit('a'), deadline }])
     await vi.waitFor(() => expect(Date.now()).toBeGreaterThan(deadline + 20), { timeout: 2_000, interval: 20 })
   })
@@ -318,8 +318,8 @@ test('what only looks like a run that the row stands inside of is refused', asyn
 
 test('a refusal of the Postgres path waits for the append that may prove it wrong', async () => {
   const wallet = await newWallet(journal)
-  const taken = await journal.takeOver(wallet.ref)
-  if (!taken || taken === 'memory') throw new Error('not taken over')
+  const taken = await journal.takeOver(wallet.ref, false)
+  if (!taken || typeof taken === 'string') throw new Error('not taken over')
   wallet.state = taken.state
   const { epoch, seq, head } = taken.state
   const [writer, reader] = [new Postgres(url), new Postgres(url)]
@@ -331,7 +331,7 @@ test('a refusal of the Postgres path waits for the append that may prove it wron
     confirming = new PostgresJournal(reader).confirm([refusal])
     await lockWaiter('confirm')
   })
-  expect(await confirming).toEqual([{ stands: true, epoch, seen: true, hold: 'unknown' }])
+  expect(await confirming).toEqual([{ stands: true, epoch, owner: null, seen: true, hold: 'unknown' }])
   await writer.close()
   await reader.close()
 })
