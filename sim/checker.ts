@@ -214,7 +214,7 @@ class WalletCheck {
         this.#fault(
           `${asked.key} (${asked.params}) was acknowledged and is ${entry ? 'another' : 'not'} in the journal`,
         )
-      else if (!entry && !redisForgot && !this.#restedOnNothing(told, all))
+      else if (!entry && !redisForgot && isStorable(asked.metadata) && !this.#restedOnNothing(told, all))
         this.#fault(
           `${asked.key} (${asked.params}) was acknowledged from memory and is lost, though Redis forgot nothing`,
         )
@@ -241,14 +241,15 @@ class WalletCheck {
   }
 
   /**
-   * Did it rest on an entry that nobody had acknowledged, and that did not come to pass? Or on one whose key was decided long before, so that
-   * Redis did not remember it and decided it anew? Then it may not fit any more.
+   * Did it rest on an entry that nobody had acknowledged, and that did not come to pass? Or on one that can't be stored, or whose key was
+   * decided long before, so that Redis did not remember it and decided it anew? Then it may not fit any more.
    */
   #restedOnNothing(told: Entry, all: readonly Operation[]): boolean {
     let { prev } = told
     while (prev !== this.#wallet.genesis && !this.#wallet.entries.some(({ hash }) => hash === prev)) {
       const before = all.find(({ heard }) => heard.type === 'yes' && heard.outcome.entry?.hash === prev)
       if (before?.heard.type !== 'yes' || !before.heard.outcome.entry) return true
+      if (!isStorable(before.command.metadata)) return true
       const first = this.#byKey.get(before.command.key)
       if (first && before.heard.outcome.entry.seq - first.seq >= REMEMBERED) return true
       prev = before.heard.outcome.entry.prev

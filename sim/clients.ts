@@ -94,8 +94,7 @@ export class Clients {
 
   #ask(id: string, asked: Command, then: () => void): void {
     const { chance } = this.#world
-    // Never from memory: what was acknowledged there is decided again and again until it is in the journal.
-    // Nor under a key that callers share, as those do who end one session: its entry has the data of whoever came first.
+    // Never under a key that callers share, as those do who end one session: its entry has the data of whoever came first.
     const unstorable = chance.happens(this.#unstorable) && !asked.key.startsWith('~')
     const operation: Operation = {
       ref: keys.ref(id),
@@ -107,7 +106,7 @@ export class Clients {
       tries: 0,
     }
     this.history.push(operation)
-    const fromMemory = this.#memoryWallets.has(id) && !unstorable ? 0.7 : 0
+    const fromMemory = this.#memoryWallets.has(id) ? 0.7 : 0
     this.#caller.call(operation, fromMemory, (heard) => {
       this.#remember(id, operation, heard)
       then()

@@ -2,7 +2,7 @@
 -- never resent, because evicted in between and installed twice would be two lives under one epoch.
 --
 -- Entries of the state before that were acknowledged from memory and are not in the journal are decided again, by key, on what
--- Postgres says; what no longer fits is reported.
+-- Postgres says, unless it can't store them; what no longer fits is reported.
 --
 -- KEYS  1 the shard's agenda   2 the wallet   3 the lease   4 its stock, which only a sale has   5 where that was set aside, by `stock_stage`
 -- ARGV  1 name on the agenda   2 who asks   3 deadline, ms of the clock of   4 the server's life that was looked at
@@ -10,7 +10,7 @@
 --       7 epoch   8 seq   9 head   10 at   11 available   12 reserved   13 limit   14 status   15 due   16 since   17 memory   18 clock
 --       19 is it a sale?   20 how many holds   21 how many fields of its stock were set aside
 --       for each hold: id, its five numbers
---       then the keys among the pending entries that the journal has already
+--       then the keys among the pending entries that the journal has already, or will never take
 -- Returns { 'installed', seq, key, code, key, code, … } (what was acknowledged from memory and is lost, and why)
 --         { 'newer', epoch } · { 'late' } · { 'incomplete' }: not all of its stock is there
 -- @keys 5
@@ -35,9 +35,9 @@ end
 
 local hold_count = tonumber(ARGV[20])
 local field_count = tonumber(ARGV[21])
-local committed = {}
+local final = {}
 for i = 22 + 2 * hold_count, #ARGV do
-  committed[ARGV[i]] = true
+  final[ARGV[i]] = true
 end
 
 -- Evicted, or flushed while it was being set aside. The key is of this process and this epoch alone: what is there in this number is all of it.
@@ -83,7 +83,7 @@ local function recall_memory()
       if not fine or redis.sha1hex(string.sub(entries[i], 1, -1 - HASH_AND_BOUNDS)) ~= entry.hash then
         reply[#reply + 1] = ''
         reply[#reply + 1] = 'damaged'
-      elseif not committed[entry.key] then
+      elseif not final[entry.key] then
         pending[#pending + 1] = command_of(entry, mark_at(old, entry.seq))
       end
     end

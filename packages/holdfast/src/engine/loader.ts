@@ -1,5 +1,5 @@
 import { HoldfastError } from '../errors/index.js'
-import { isStorable, type Witness } from '../journal/index.js'
+import { hasNumbers, isStorable, type Witness } from '../journal/index.js'
 import type { WalletState } from '../machine/index.js'
 import type { Place } from '../redis/index.js'
 import type { Look } from '../sequencer/index.js'
@@ -114,13 +114,13 @@ export class Loader {
     const { journal, sequencer, clock, options, asker, telemetry, witnesses } = this.#context
     const { ref } = lane.place
     const known = acknowledged(ref, look)
-    const [snapshot, committedKeys] = await fromJournal(async () => {
-      await this.#savePending(lane, look)
+    const { snapshot, unstorable, committed } = await fromJournal(async () => {
+      const unstorable = await this.#savePending(lane, look)
       const epochMin = Math.max(lane.epochMin, look.epoch + 1)
       const raised = await this.#raiser.raise({ ref, epochMin, memory: lane.memoryWanted, known })
       // Redis knows of something in the journal that is not there. What Redis has is left as it is: it may be all that is left of it.
       if (known && !raised?.holds) await witnesses.accuse(journal, known)
-      return [raised, await this.#committedKeys(lane, look)] as const
+      return { snapshot: raised, unstorable, committed: await this.#committedKeys(lane, look) }
     })
     if (!snapshot) return 'missing'
     this.#context.postgres.worked()
@@ -136,17 +136,11 @@ export class Loader {
       deadline: heardAt + options.installWithinMs,
       life: look.life,
       clock: Math.floor(Math.min(snapshot.clock, clock.now() + options.aheadMaxMs)),
-      committedKeys,
+      finalKeys: [...unstorable, ...committed],
     })
     telemetry.count?.('holdfast_recoveries_total', { what: 'reload' })
     if (reply.type !== 'installed') return 'again'
-    if (reply.lost.length > 0) {
-      telemetry.count?.('holdfast_memory_lost_total', {}, reply.lost.length)
-      telemetry.log?.('error', 'memory_operations_lost', {
-        count: reply.lost.length,
-        codes: reply.lost.map(({ code }) => code),
-      })
-    }
+    this.#tellLost([...unstorable.map(() => 'not_storable'), ...reply.lost.map(({ code }) => code)])
     return 'installed'
   }
 
@@ -172,12 +166,27 @@ export class Loader {
     }
   }
 
-  /** A raise discards what is pending. What still fits goes into the journal first. */
-  async #savePending(lane: Lane, { pending }: Look): Promise<void> {
-    if (pending.length === 0) return
+  /**
+   * A raise discards what is pending. What still fits goes into the journal first. Returns the keys of what was acknowledged from memory and
+   * Postgres will never take: decided again and again, it would keep everything behind it out of the journal. Numbers that are none were no
+   * caller's doing, and will be others the next time.
+   */
+  async #savePending(lane: Lane, { pending }: Look): Promise<string[]> {
+    if (pending.length === 0) return []
     const { ref } = lane.place
-    await this.#context.journal.append(pending.map(({ entry }) => ({ ref, entry, deadline: 0 })))
+    const { verdicts } = await this.#context.journal.append(pending.map(({ entry }) => ({ ref, entry, deadline: 0 })))
     this.#context.telemetry.count?.('holdfast_recoveries_total', { what: 'help' }, pending.length)
+    return pending
+      .filter(({ memory, entry }, index) => memory && verdicts[index]?.type === 'bad' && hasNumbers(entry))
+      .map(({ entry }) => entry.key)
+  }
+
+  /** Acknowledged from memory, and lost. */
+  #tellLost(codes: readonly string[]): void {
+    if (codes.length === 0) return
+    const { telemetry } = this.#context
+    telemetry.count?.('holdfast_memory_lost_total', {}, codes.length)
+    telemetry.log?.('error', 'memory_operations_lost', { count: codes.length, codes })
   }
 
   /**

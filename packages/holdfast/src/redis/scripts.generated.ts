@@ -11898,7 +11898,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: 'd7fe712bd969d7c37e9d9c28b11d546123eb5582',
+  sha1: 'd4465f52f1be32ebc6a73622d6ea00e75883471f',
   keys: { min: 5, variable: false },
   resend: 'never',
   batchMax: null,
@@ -12977,9 +12977,9 @@ return { 'newer', digits(old.epoch) }
 end
 local hold_count = tonumber(ARGV[20])
 local field_count = tonumber(ARGV[21])
-local committed = {}
+local final = {}
 for i = 22 + 2 * hold_count, #ARGV do
-committed[ARGV[i]] = true
+final[ARGV[i]] = true
 end
 if field_count > 0 and redis.call('HLEN', KEYS[5]) ~= field_count then
 return { 'incomplete' }
@@ -13016,7 +13016,7 @@ local fine, entry = pcall(read_entry, entries[i])
 if not fine or redis.sha1hex(string.sub(entries[i], 1, -1 - HASH_AND_BOUNDS)) ~= entry.hash then
 reply[#reply + 1] = ''
 reply[#reply + 1] = 'damaged'
-elseif not committed[entry.key] then
+elseif not final[entry.key] then
 pending[#pending + 1] = command_of(entry, mark_at(old, entry.seq))
 end
 end

@@ -78,8 +78,8 @@ export interface Installation {
   readonly deadline: number
   readonly life: string
   readonly clock: number
-  /** Keys among the pending entries that the journal has: not to be decided again. */
-  readonly committedKeys: readonly string[]
+  /** Keys among the pending entries that are not to be decided again: the journal has them, or will never take them. */
+  readonly finalKeys: readonly string[]
 }
 
 export type InstallReply =
@@ -256,7 +256,7 @@ export class Sequencer {
   }
 
   async install(asker: string, installation: Installation): Promise<InstallReply> {
-    const { place, state, memory, deadline, life, clock, committedKeys } = installation
+    const { place, state, memory, deadline, life, clock, finalKeys } = installation
     // A sale without its stock would be one of which nothing is sold yet.
     if (place.isSale !== (state.stock !== null))
       throw new RangeError('A sale is installed with its stock, a wallet has none')
@@ -286,7 +286,7 @@ export class Sequencer {
     for (const [id, hold] of state.holds) {
       args.push(id, `${hold.amount} ${hold.captured} ${hold.left} ${hold.expiresAt} ${hold.refunded}`)
     }
-    args.push(...committedKeys)
+    args.push(...finalKeys)
     const staged = stagedKey(place, asker, state.epoch)
     const keys = [place.agendaKey, place.walletKey, place.leaseKey, place.stockKey, staged]
     const reply = ((await this.#runner.run(walletInstall, keys, args)) as Buffer[]).map(String)

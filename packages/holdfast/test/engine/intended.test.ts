@@ -1,26 +1,24 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { freshDatabase, freshRedis } from '../../../../test/servers.js'
-import { Engine, systemClock } from '../../src/engine/index.js'
-import { type Begun, type Intent, PostgresIntents, PostgresJournal, PostgresPayments } from '../../src/journal/index.js'
-import { command, genesisHash } from '../../src/machine/index.js'
+import type { Engine } from '../../src/engine/index.js'
+import { type Begun, type Intent, PostgresIntents, PostgresJournal } from '../../src/journal/index.js'
+import { command } from '../../src/machine/index.js'
 import { Postgres } from '../../src/postgres/index.js'
-import { Keys, RedisConnection, RedisScriptRunner } from '../../src/redis/index.js'
-import { Sequencer } from '../../src/sequencer/index.js'
+import { Keys } from '../../src/redis/index.js'
 import { until } from '../api/support/paths.js'
+import { Engines, openWallet } from './support/engines.js'
 
 const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 5), shards: 4 })
-const closing: (() => Promise<void>)[] = []
+const engines = new Engines(keys)
 let redisUrl: string
 let postgres: Postgres
-let journal: PostgresJournal
 
 beforeAll(async () => {
   redisUrl = await freshRedis()
   postgres = new Postgres(await freshDatabase())
-  journal = new PostgresJournal(postgres)
 })
 afterAll(async () => {
-  for (const close of closing) await close()
+  await engines.close()
   await postgres.close()
 })
 
@@ -40,46 +38,15 @@ class SlowIntents extends PostgresIntents {
   }
 }
 
+/** As long as it takes: nobody looks after what is left here. */
 function startEngine(intents: PostgresIntents): Engine {
-  const redis = new RedisConnection(redisUrl)
-  const runner = new RedisScriptRunner(redis)
-  const engine = new Engine({
-    sequencer: new Sequencer(runner, {
-      aheadMaxMs: 60_000,
-      helpAfterMs: 10_000,
-      idleAfterMs: 60_000,
-      pendingMax: 1_000,
-      now: () => Math.floor(systemClock.now()),
-    }),
-    journal,
-    intents,
-    payments: new PostgresPayments(postgres),
-    clock: systemClock,
-    telemetry: {},
-    asker: `engine-${closing.length}`,
-    shards: keys.shards,
-    agendaOf: (shard) => keys.agenda(shard),
-    placeOf: (_tenant, ref) => keys.place(ref),
-    witnessesKey: keys.witnesses,
-    cluster: false,
-    // As long as it takes: nobody looks after what is left here.
-    options: { transferHoldWithinMs: 60_000, timeoutMs: 60_000 },
-  })
-  closing.push(async () => {
-    await engine.close()
-    runner.close()
-    await redis.close()
-  })
-  return engine
+  return engines.start({ redisUrl, postgres, intents, options: { transferHoldWithinMs: 60_000, timeoutMs: 60_000 } })
+    .engine
 }
 
 describe('what is written down', () => {
   it('stays while somebody who asked for the same may still hold the money, though another was refused', async () => {
-    for (const id of ['from', 'to']) {
-      const ref = keys.ref(id)
-      const head = genesisHash(ref, 'usd')
-      await journal.open({ ref, tenant: 'test', id, currency: 'usd', creditLimit: 0, metadata: '', head })
-    }
+    for (const id of ['from', 'to']) await openWallet(new PostgresJournal(postgres), keys.of(id), id)
     const rest = { key: 't', amount: 10, fee: 0, counter: 'revenue', metadata: '' }
     const intent: Intent = { tenant: 'test', source: keys.ref('from'), target: keys.ref('to'), ...rest }
     const slow = new SlowIntents(postgres)

@@ -1,11 +1,10 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { freshDatabase, freshRedis } from '../../../../test/servers.js'
-import { Engine, systemClock } from '../../src/engine/index.js'
-import { PostgresIntents, PostgresJournal, PostgresPayments } from '../../src/journal/index.js'
-import { command, genesisHash, type Stock } from '../../src/machine/index.js'
+import { PostgresJournal } from '../../src/journal/index.js'
+import { command, type Stock } from '../../src/machine/index.js'
 import { Postgres } from '../../src/postgres/index.js'
-import { Keys, RedisConnection, RedisScriptRunner } from '../../src/redis/index.js'
-import { Sequencer } from '../../src/sequencer/index.js'
+import { Keys } from '../../src/redis/index.js'
+import { Engines, openWallet } from './support/engines.js'
 
 const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 5), shards: 1 })
 const place = keys.ofSale('large', 0)
@@ -22,52 +21,26 @@ class LargeStock extends PostgresJournal {
   }
 }
 
+const engines = new Engines(keys)
 let postgres: Postgres
 let redisUrl: string
-const closing: (() => Promise<void>)[] = []
 
 beforeAll(async () => {
   redisUrl = await freshRedis()
   postgres = new Postgres(await freshDatabase())
-  const { ref } = place
-  const head = genesisHash(ref, 'stock')
-  const sale = { ref, tenant: 'test', id: 'large', currency: 'stock', creditLimit: 0, metadata: '', head }
-  await new PostgresJournal(postgres).open(sale)
+  await openWallet(new PostgresJournal(postgres), place, 'large')
 })
 afterAll(async () => {
-  for (const close of closing) await close()
+  await engines.close()
   await postgres.close()
 })
 
-function startEngine(): Engine {
-  const redis = new RedisConnection(redisUrl)
-  const now = () => Math.floor(systemClock.now())
-  const options = { aheadMaxMs: 60_000, helpAfterMs: 10_000, idleAfterMs: 60_000, pendingMax: 1_000, now }
-  const engine = new Engine({
-    sequencer: new Sequencer(new RedisScriptRunner(redis), options),
-    journal: new LargeStock(postgres),
-    intents: new PostgresIntents(postgres),
-    payments: new PostgresPayments(postgres),
-    clock: systemClock,
-    telemetry: {},
-    asker: `engine-${closing.length}`,
-    shards: keys.shards,
-    agendaOf: (shard) => keys.agenda(shard),
-    placeOf: (_tenant, ref) => keys.place(ref),
-    witnessesKey: keys.witnesses,
-    cluster: false,
-    options: { timeoutMs: 60_000 },
-  })
-  closing.push(async () => {
-    await engine.close()
-    await redis.close()
-  })
-  return engine
-}
-
 it('is loaded once, however long that takes and however many processes want it', async () => {
-  const engines = Array.from({ length: PROCESSES }, startEngine)
-  const credits = engines.map((engine, n) =>
+  const journal = new LargeStock(postgres)
+  const started = Array.from({ length: PROCESSES }, () =>
+    engines.start({ redisUrl, postgres, journal, options: { timeoutMs: 60_000 } }),
+  )
+  const credits = started.map(({ engine }, n) =>
     engine.submit(place, command({ kind: 'credit', key: `in-${n}`, amount: 1, counter: 'stock' }), { memory: false }),
   )
   const outcomes = await Promise.all(credits)

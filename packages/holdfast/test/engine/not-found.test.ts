@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest'
 import { freshDatabase, freshRedis } from '../../../../test/servers.js'
-import { Engine, systemClock } from '../../src/engine/index.js'
-import { PostgresIntents, PostgresJournal, PostgresPayments } from '../../src/journal/index.js'
-import { command, genesisHash } from '../../src/machine/index.js'
+import { PostgresJournal } from '../../src/journal/index.js'
+import { command } from '../../src/machine/index.js'
 import { Postgres } from '../../src/postgres/index.js'
-import { Keys, RedisConnection, RedisScriptRunner, RedisUnavailable } from '../../src/redis/index.js'
+import { Keys, RedisUnavailable } from '../../src/redis/index.js'
 import { type Batch, type BatchReply, Sequencer } from '../../src/sequencer/index.js'
 import { refusal } from '../api/support/paths.js'
+import { Engines, openWallet } from './support/engines.js'
 
 const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 5), shards: 1 })
 
@@ -54,34 +54,15 @@ async function start<J extends PostgresJournal, S extends Sequencer>(
 ) {
   const postgres = new Postgres(await freshDatabase())
   const journal = new Journal(postgres)
-  const redis = new RedisConnection(await freshRedis())
-  const now = () => Math.floor(systemClock.now())
-  const options = { aheadMaxMs: 60_000, helpAfterMs: 10_000, idleAfterMs: 60_000, pendingMax: 1_000, now }
-  const sequencer = new Redis(new RedisScriptRunner(redis), options)
-  const engine = new Engine({
-    sequencer,
-    journal,
-    intents: new PostgresIntents(postgres),
-    payments: new PostgresPayments(postgres),
-    clock: systemClock,
-    telemetry: {},
-    asker: 'test',
-    shards: 1,
-    agendaOf: (shard) => keys.agenda(shard),
-    placeOf: (_tenant, ref) => keys.place(ref),
-    witnessesKey: keys.witnesses,
-    cluster: false,
-  })
+  const engines = new Engines(keys)
+  const { engine, sequencer } = engines.start({ redisUrl: await freshRedis(), postgres, journal, Sequencer: Redis })
   const close = async () => {
-    await engine.close()
-    await redis.close()
+    await engines.close()
     await postgres.close()
   }
-  const ref = keys.ref('w')
-  const head = genesisHash(ref, 'usd')
-  const open = () => journal.open({ ref, tenant: 'test', id: 'w', currency: 'usd', creditLimit: 0, metadata: '', head })
-  const credit = (key: string) =>
-    engine.submit(keys.place(ref), command({ kind: 'credit', key, amount: 1 }), { memory: false })
+  const place = keys.of('w')
+  const open = () => openWallet(journal, place, 'w')
+  const credit = (key: string) => engine.submit(place, command({ kind: 'credit', key, amount: 1 }), { memory: false })
   return { journal, sequencer, open, credit, close }
 }
 

@@ -1,12 +1,13 @@
 import { expect, it, vi } from 'vitest'
 import { freshDatabase, freshRedis } from '../../../../test/servers.js'
-import { Engine, type EngineOptions, systemClock } from '../../src/engine/index.js'
-import { type Filed, PostgresIntents, PostgresJournal, PostgresPayments } from '../../src/journal/index.js'
-import { command, genesisHash } from '../../src/machine/index.js'
+import type { EngineOptions } from '../../src/engine/index.js'
+import { type Filed, PostgresJournal } from '../../src/journal/index.js'
+import { command } from '../../src/machine/index.js'
 import { Postgres, PostgresError } from '../../src/postgres/index.js'
-import { Keys, RedisConnection, RedisScriptRunner, RedisUnavailable } from '../../src/redis/index.js'
+import { Keys, RedisUnavailable } from '../../src/redis/index.js'
 import { type Batch, type BatchReply, Sequencer } from '../../src/sequencer/index.js'
 import { refusal } from '../api/support/paths.js'
+import { Engines, openWallet } from './support/engines.js'
 
 const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 6), shards: 1 })
 const DECIDE_WITHIN_MS = 500
@@ -104,34 +105,21 @@ class HeldUp extends Sequencer {
 async function start(options: Partial<EngineOptions> = {}) {
   const postgres = new Postgres(await freshDatabase())
   const journal = new SlowJournal(postgres)
-  const redis = new RedisConnection(await freshRedis())
-  const now = () => Math.floor(systemClock.now())
-  const pace = { aheadMaxMs: 60_000, helpAfterMs: 10_000, idleAfterMs: 60_000, pendingMax: 1_000, now }
-  const sequencer = new HeldUp(new RedisScriptRunner(redis), pace)
-  const engine = new Engine({
-    sequencer,
+  const engines = new Engines(keys)
+  const { engine, sequencer } = engines.start({
+    redisUrl: await freshRedis(),
+    postgres,
     journal,
-    intents: new PostgresIntents(postgres),
-    payments: new PostgresPayments(postgres),
-    clock: systemClock,
-    telemetry: {},
-    asker: 'test',
-    shards: 1,
-    agendaOf: (shard) => keys.agenda(shard),
-    placeOf: (_tenant, ref) => keys.place(ref),
-    witnessesKey: keys.witnesses,
-    cluster: false,
+    Sequencer: HeldUp,
     options: { decideWithinMs: DECIDE_WITHIN_MS, ...options },
   })
-  const ref = keys.ref('w')
-  const head = genesisHash(ref, 'usd')
-  await journal.open({ ref, tenant: 'test', id: 'w', currency: 'usd', creditLimit: 0, metadata: '', head })
+  const place = keys.of('w')
+  await openWallet(journal, place, 'w')
   const submit = (kind: 'credit' | 'debit' | 'refund', key: string) =>
-    engine.submit(keys.place(ref), command({ kind, key, amount: 10 }), { memory: false })
+    engine.submit(place, command({ kind, key, amount: 10 }), { memory: false })
   await submit('credit', 'in')
   const close = async () => {
-    await engine.close()
-    await redis.close()
+    await engines.close()
     await postgres.close()
   }
   return { engine, journal, sequencer, submit, close }

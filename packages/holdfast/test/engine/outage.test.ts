@@ -1,14 +1,14 @@
 import { Redis } from 'ioredis'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { freshDatabase, freshRedis } from '../../../../test/servers.js'
-import { Engine, type EngineOptions, systemClock } from '../../src/engine/index.js'
-import { PostgresIntents, PostgresJournal, PostgresPayments } from '../../src/journal/index.js'
-import { command, genesisHash } from '../../src/machine/index.js'
+import type { Engine, EngineOptions } from '../../src/engine/index.js'
+import { PostgresJournal } from '../../src/journal/index.js'
+import { command } from '../../src/machine/index.js'
 import { Postgres } from '../../src/postgres/index.js'
-import { Keys, RedisConnection, RedisScriptRunner } from '../../src/redis/index.js'
-import { Sequencer } from '../../src/sequencer/index.js'
+import { Keys } from '../../src/redis/index.js'
 import { until } from '../api/support/paths.js'
 import { type FaultyProxy, startProxy } from '../redis/support/proxy.js'
+import { Engines, openWallet } from './support/engines.js'
 
 /** What a process keeps in its memory while Postgres is away does not grow with the time that it is. */
 const WALLETS = 40
@@ -18,7 +18,7 @@ let redisUrl: string
 let proxy: FaultyProxy
 let postgres: Postgres
 let journal: PostgresJournal
-let closing: (() => Promise<void>)[]
+let engines: Engines
 
 beforeEach(async () => {
   redisUrl = await freshRedis()
@@ -26,56 +26,23 @@ beforeEach(async () => {
   proxy = await startProxy(Number(database.port))
   postgres = new Postgres(Object.assign(database, { port: String(proxy.port) }).href, { connectTimeoutMs: 2_000 })
   journal = new PostgresJournal(postgres)
-  closing = []
+  engines = new Engines(keys)
 })
 afterEach(async () => {
   proxy.behave()
-  for (const close of closing) await close()
+  await engines.close()
   await postgres.close()
   await proxy.close()
 })
 
 function startEngine(options: Partial<EngineOptions>): Engine {
-  const redis = new RedisConnection(redisUrl)
-  const runner = new RedisScriptRunner(redis)
-  const now = () => Math.floor(systemClock.now())
-  const engine = new Engine({
-    sequencer: new Sequencer(runner, {
-      aheadMaxMs: 60_000,
-      helpAfterMs: 1,
-      idleAfterMs: 60_000,
-      pendingMax: 1_000,
-      now,
-    }),
-    journal,
-    intents: new PostgresIntents(postgres),
-    payments: new PostgresPayments(postgres),
-    clock: systemClock,
-    telemetry: {},
-    asker: `engine-${closing.length}`,
-    shards: keys.shards,
-    agendaOf: (shard) => keys.agenda(shard),
-    placeOf: (_tenant, ref) => keys.place(ref),
-    witnessesKey: keys.witnesses,
-    cluster: false,
-    options,
-  })
-  closing.push(async () => {
-    await engine.close()
-    runner.close()
-    await redis.close()
-  })
-  return engine
+  return engines.start({ redisUrl, postgres, journal, pace: { helpAfterMs: 1 }, options }).engine
 }
 
 const place = (id: string) => keys.place(keys.ref(id))
 const credit = (key: string) => command({ kind: 'credit', key, amount: 1 })
 
-async function open(id: string): Promise<void> {
-  const ref = keys.ref(id)
-  const head = genesisHash(ref, 'usd')
-  await journal.open({ ref, tenant: 'test', id, currency: 'usd', creditLimit: 0, metadata: '', head })
-}
+const open = (id: string) => openWallet(journal, place(id), id)
 
 describe('while Postgres is away', () => {
   it('keeps no refusals for callers who have gone', async () => {

@@ -126,7 +126,7 @@ async function compare(
     memory: false,
     deadline: Number.MAX_SAFE_INTEGER,
     clock: 0,
-    committedKeys: [],
+    finalKeys: [],
   })
   expect(installed).toEqual({ type: 'installed', lost: [] })
   let known = 0

@@ -154,7 +154,7 @@ async function useEverything(on: StrictRunner): Promise<void> {
       memory,
       deadline: FOREVER,
       clock: 0,
-      committedKeys: [],
+      finalKeys: [],
     })
   let acked = 0
   let epoch = 1
@@ -230,7 +230,7 @@ async function useStock(on: StrictRunner): Promise<void> {
   await sequencer.look(place, 0, 'me', 1_000)
   await sequencer.renewLoad(place, 'me', 1_000)
   await sequencer.stage('me', place, state)
-  const installed = { place, state, memory: false, deadline: FOREVER, clock: 0, committedKeys: [] }
+  const installed = { place, state, memory: false, deadline: FOREVER, clock: 0, finalKeys: [] }
   expect((await sequencer.install('me', installed)).type).toBe('installed')
   const wallets = [{ place, epochMin: 0, epoch: state.epoch, acked: 0, known: 0 }]
   const decide = async (asked: Command) => {

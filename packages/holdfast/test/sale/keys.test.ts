@@ -165,7 +165,7 @@ describe('the keys of a sale while the clock moves', () => {
     endsAt = now + HOUR
     const state = { ...emptyState('0'.repeat(40)), epoch: 2, at: now, available: 2, stock: emptyStock() }
     const deadline = Number.MAX_SAFE_INTEGER
-    await sequencer.install('test', { place, state, memory: false, deadline, clock: now, committedKeys: [] })
+    await sequencer.install('test', { place, state, memory: false, deadline, clock: now, finalKeys: [] })
   }
 
   it('keeps what is pending without end, however late it becomes, and lets it go an hour after the end once it is in the journal', async () => {

@@ -24,7 +24,7 @@ it('takes no entry for acknowledged because of one with the same seq in an earli
   const place = keys.place(keys.ref('put-back'))
   const now = Date.now()
   const state = { ...emptyState('0'.repeat(40)), epoch: 2, seq: 1, available: 10 }
-  const installation = { place, memory: false, deadline: now + 60_000, committedKeys: [] }
+  const installation = { place, memory: false, deadline: now + 60_000, finalKeys: [] }
   await sequencer.install('test', { ...installation, state, clock: now })
   const decide = (key: string, epoch: number, acked: number) =>
     sequencer.decide({

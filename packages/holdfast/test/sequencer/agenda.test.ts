@@ -40,7 +40,7 @@ it('finds its way back onto an agenda that was lost, and moves nobody on one tha
   const time = async () => Number(await redis.zscore(place.agendaKey, place.agendaName))
   const deadline = Date.now() + MINUTE
   const state = emptyState('0'.repeat(40))
-  await sequencer.install('test', { place, state, memory: false, deadline, clock: now, committedKeys: [] })
+  await sequencer.install('test', { place, state, memory: false, deadline, clock: now, finalKeys: [] })
   const first = now + MINUTE
   expect(await time()).toBe(first)
 
@@ -64,7 +64,7 @@ it('leaves a wallet where it was on the agenda when nothing came of a command', 
       commands: [{ wallet: 0, command: command(change), deadline, memory: false }],
     })
   const state = emptyState('0'.repeat(40))
-  await sequencer.install('test', { place, state, memory: false, deadline, clock: now, committedKeys: [] })
+  await sequencer.install('test', { place, state, memory: false, deadline, clock: now, finalKeys: [] })
   const first = now + MINUTE
   await decide({ kind: 'touch' })
   await decide({ kind: 'debit', key: 'too-much', amount: 1 })

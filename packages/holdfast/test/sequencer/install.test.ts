@@ -34,7 +34,7 @@ it('loses nothing that was acknowledged from memory where more is due than one s
     holds.set(`h${n}`, { amount: 1, captured: 0, left: 1, expiresAt: now + 200, refunded: 0 })
   }
   const state = { ...emptyState('0'.repeat(40)), seq: HOLDS, reserved: HOLDS, holds, due: now + 200, since: 1 }
-  const installation = { place, memory: true, deadline: now + 60_000, committedKeys: [] }
+  const installation = { place, memory: true, deadline: now + 60_000, finalKeys: [] }
   await sequencer.install('test', { ...installation, state, clock: now })
   const credit = command({ kind: 'credit', key: 'in', amount: 5 })
   const { answers } = await sequencer.decide({
@@ -59,7 +59,7 @@ it('decides what was acknowledged from memory at the time it was acknowledged', 
   const expiresAt = now + 60_000
   const holds = new Map([['h', { amount: 10, captured: 0, left: 10, expiresAt, refunded: 0 }]])
   const state = { ...emptyState('0'.repeat(40)), seq: 1, at: now, reserved: 10, holds, due: expiresAt, since: 1 }
-  const installation = { place, memory: true, deadline: now + 60_000, committedKeys: [] }
+  const installation = { place, memory: true, deadline: now + 60_000, finalKeys: [] }
   await sequencer.install('test', { ...installation, state, clock: now })
   const capture = command({ kind: 'capture', key: 'c', hold: 'h', amount: 4 })
   const { answers } = await sequencer.decide({
@@ -88,7 +88,7 @@ it('decides a session again that was acknowledged from memory: its beginning, it
   const place = keys.place(keys.ref('metered'))
   const now = Date.now()
   const state = { ...emptyState('0'.repeat(40)), available: 1_000 }
-  const installation = { place, memory: true, deadline: now + 60_000, committedKeys: [] }
+  const installation = { place, memory: true, deadline: now + 60_000, finalKeys: [] }
   await sequencer.install('test', { ...installation, state, clock: now })
   const terms = {
     counting: 'units' as const,
@@ -129,7 +129,7 @@ it('decides nothing again that the journal ends with, whoever appended it', asyn
   const place = keys.place(keys.ref('appended meanwhile'))
   const now = Date.now()
   const state = { ...emptyState('0'.repeat(40)), available: 100 }
-  const installation = { place, memory: true, deadline: now + 60_000, committedKeys: [] }
+  const installation = { place, memory: true, deadline: now + 60_000, finalKeys: [] }
   await sequencer.install('test', { ...installation, state, clock: now })
   const holds = ['first', 'second', 'third'].map((key) => command({ kind: 'hold', key, amount: 10, ttlMs: 60_000 }))
   await sequencer.decide({
@@ -167,7 +167,7 @@ it('keeps a wallet that was last used long ago for as long as one that is used n
     place,
     memory: false,
     deadline: now + 60_000,
-    committedKeys: [],
+    finalKeys: [],
     state,
     clock: now,
   })
@@ -180,7 +180,7 @@ it('keeps a hold that runs out and comes back in one call', async () => {
   const holds = new Map([['h', { amount: 10, captured: 0, left: 10, expiresAt: now - 1, refunded: 0 }]])
   const state = { ...emptyState('0'.repeat(40)), seq: 1, reserved: 10, holds, due: now - 1, since: 1 }
   const deadline = now + 60_000
-  await sequencer.install('test', { place, state, memory: false, deadline, clock: now, committedKeys: [] })
+  await sequencer.install('test', { place, state, memory: false, deadline, clock: now, finalKeys: [] })
   // The journal knows the key, and will say so; until then Redis must not contradict itself.
   const { answers } = await sequencer.decide({
     wallets: [{ place, epochMin: 0, epoch: 0, acked: 0, known: 0 }],

@@ -32,7 +32,7 @@ afterAll(() => redis.disconnect())
 
 async function openWallet(name: string): Promise<Place> {
   const place = keys.place(keys.ref(name))
-  const installation = { place, memory: true, deadline: Date.now() + 60_000, clock: Date.now(), committedKeys: [] }
+  const installation = { place, memory: true, deadline: Date.now() + 60_000, clock: Date.now(), finalKeys: [] }
   await sequencer.install('test', { ...installation, state: emptyState(HEAD) })
   return place
 }

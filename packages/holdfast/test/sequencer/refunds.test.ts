@@ -35,7 +35,7 @@ async function install(id: string) {
     memory: false,
     deadline: Date.now() + 60_000,
     clock: 0,
-    committedKeys: [],
+    finalKeys: [],
   })
   const decide = async (...commands: Command[]): Promise<Answer[]> => {
     const acked = oracle.state.seq

@@ -41,7 +41,7 @@ const install = (place: Place) =>
     memory: false,
     deadline: Date.now() + 60_000,
     clock: Date.now(),
-    committedKeys: [],
+    finalKeys: [],
   })
 
 const decide = (place: Place, ...commands: Command[]) =>

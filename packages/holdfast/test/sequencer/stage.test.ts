@@ -40,7 +40,7 @@ const install = (place: Place, state: WalletState, memory = false) =>
     memory,
     deadline: Date.now() + 60_000,
     clock: state.at,
-    committedKeys: [],
+    finalKeys: [],
   })
 
 /** Keys of this sale that are neither the sale nor its stock. */

@@ -22,7 +22,7 @@ afterAll(() => redis.disconnect())
 it('takes back what was accepted before a command of the same wallet stumbled, and nothing of anybody else', async () => {
   const [damaged, beside] = [keys.place(keys.ref('damaged')), keys.place(keys.ref('beside'))]
   for (const place of [damaged, beside]) {
-    const installation = { place, memory: false, deadline: Date.now() + 60_000, clock: 0, committedKeys: [] }
+    const installation = { place, memory: false, deadline: Date.now() + 60_000, clock: 0, finalKeys: [] }
     await sequencer.install('test', { ...installation, state: emptyState('0'.repeat(40)) })
   }
   await redis.hset(damaged.walletKey, 'h:h', 'no hold')

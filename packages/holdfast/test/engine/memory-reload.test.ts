@@ -1,0 +1,82 @@
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { freshDatabase, freshRedis } from '../../../../test/servers.js'
+import { PostgresJournal } from '../../src/journal/index.js'
+import { type Command, command } from '../../src/machine/index.js'
+import { Postgres } from '../../src/postgres/index.js'
+import { Keys } from '../../src/redis/index.js'
+import { until } from '../api/support/paths.js'
+import { load, verdictsOf } from '../journal/journals.js'
+import { Engines, openWallet } from './support/engines.js'
+
+const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 5), shards: 1 })
+const engines = new Engines(keys)
+let redisUrl: string
+let postgres: Postgres
+let journal: PostgresJournal
+
+beforeAll(async () => {
+  redisUrl = await freshRedis()
+  postgres = new Postgres(await freshDatabase())
+  journal = new PostgresJournal(postgres)
+})
+afterAll(async () => {
+  await engines.close()
+  await postgres.close()
+})
+
+const hold = { kind: 'hold', amount: 30, ttlMs: 60_000 } as const
+const bad = { kind: 'credit', key: 'bad', amount: 1, metadata: '\0' } as const
+
+/** A wallet with 100 in it, and another process that has decided this much in Redis and died before it appended any of it. */
+async function abandon(id: string, ...decided: { command: Command; memory: boolean }[]) {
+  const place = keys.of(id)
+  await openWallet(journal, place, id)
+  const log = vi.fn()
+  const { engine, sequencer } = engines.start({ redisUrl, postgres, telemetry: { log } })
+  await engine.submit(place, command({ kind: 'credit', key: 'in', amount: 100 }), { memory: true })
+  await until(() => engine.load.backlog === 0)
+  const { life, clock } = await sequencer.look(place, 0, 'test', 0)
+  const { answers } = await sequencer.decide({
+    life,
+    wallets: [{ place, epochMin: 0, epoch: 0, acked: 0, known: 0 }],
+    commands: decided.map((one) => ({ wallet: 0, deadline: clock + 5_000, ...one })),
+  })
+  expect(answers).toEqual(decided.map(() => expect.objectContaining({ type: 'accepted' })))
+  const credit = (key: string) =>
+    engine.submit(place, command({ kind: 'credit', key, amount: 5 }), { memory: false, timeoutMs: 5_000 })
+  const install = vi.spyOn(sequencer, 'install')
+  const loads = () => install.mock.calls.length
+  const inRedis = () => sequencer.look(place, 0, 'test', 0)
+  return { place, credit, inRedis, loads, log }
+}
+
+it('decides nothing again that the journal has, though what it rested on in Redis could never be stored', async () => {
+  const { place, credit, inRedis, loads } = await abandon(
+    'twice',
+    { command: command(bad), memory: false },
+    { command: command({ ...hold, key: 'h' }), memory: true },
+  )
+  // Another life of the wallet, which Redis has forgotten since, made the hold durable.
+  const other = await load(journal, place.ref)
+  const made = other.make({ ...hold, key: 'h' })
+  expect(await verdictsOf(journal, other.file(made))).toEqual(['appended'])
+
+  await credit('next')
+  // Decided twice, it would be refused by the journal, and all that rests on it: then the wallet is loaded once more.
+  expect(loads()).toBe(1)
+  expect(await inRedis()).toMatchObject({ why: 'trusted', core: { available: 75, reserved: 30, open: 1 } })
+  expect(await journal.read([place.ref])).toMatchObject([{ available: 75, reserved: 30 }])
+})
+
+it('is not kept from working by what was acknowledged and can never be stored: that is lost, and said to be', async () => {
+  const { place, credit, inRedis, log } = await abandon(
+    'poisoned',
+    { command: command(bad), memory: true },
+    { command: command({ ...hold, key: 'h' }), memory: true },
+  )
+  await credit('next')
+  expect(await inRedis()).toMatchObject({ why: 'trusted', core: { available: 75, reserved: 30 } })
+  expect(await journal.read([place.ref])).toMatchObject([{ available: 75, reserved: 30 }])
+  const lost = log.mock.calls.filter(([, event]) => event === 'memory_operations_lost')
+  expect(lost).toEqual([['error', 'memory_operations_lost', { count: 1, codes: ['not_storable'] }]])
+})

@@ -1,0 +1,75 @@
+/** Engines on real servers, each as if it were a process of its own. */
+import { Engine, type EngineOptions, systemClock } from '../../../src/engine/index.js'
+import { PostgresIntents, PostgresJournal, PostgresPayments } from '../../../src/journal/index.js'
+import { genesisHash } from '../../../src/machine/index.js'
+import type { Postgres } from '../../../src/postgres/index.js'
+import { type Keys, type Place, RedisConnection, RedisScriptRunner } from '../../../src/redis/index.js'
+import { Sequencer, type SequencerOptions } from '../../../src/sequencer/index.js'
+import type { Telemetry } from '../../../src/telemetry/index.js'
+
+export interface EngineParts<S extends Sequencer> {
+  readonly redisUrl: string
+  readonly postgres: Postgres
+  readonly journal?: PostgresJournal
+  readonly intents?: PostgresIntents
+  readonly Sequencer?: new (...parts: ConstructorParameters<typeof Sequencer>) => S
+  readonly pace?: Partial<SequencerOptions>
+  readonly telemetry?: Telemetry
+  readonly options?: Partial<EngineOptions>
+}
+
+export class Engines {
+  readonly keys: Keys
+  readonly #closing: (() => Promise<void>)[] = []
+
+  constructor(keys: Keys) {
+    this.keys = keys
+  }
+
+  start<S extends Sequencer = Sequencer>(parts: EngineParts<S>): { engine: Engine; sequencer: S } {
+    const { keys } = this
+    const { redisUrl, postgres, journal = new PostgresJournal(postgres), telemetry = {}, options = {} } = parts
+    const redis = new RedisConnection(redisUrl)
+    const runner = new RedisScriptRunner(redis)
+    const Redis = parts.Sequencer ?? (Sequencer as new (...parts: ConstructorParameters<typeof Sequencer>) => S)
+    const sequencer = new Redis(runner, {
+      aheadMaxMs: 60_000,
+      helpAfterMs: 10_000,
+      idleAfterMs: 60_000,
+      pendingMax: 1_000,
+      now: () => Math.floor(systemClock.now()),
+      ...parts.pace,
+    })
+    const engine = new Engine({
+      sequencer,
+      journal,
+      intents: parts.intents ?? new PostgresIntents(postgres),
+      payments: new PostgresPayments(postgres),
+      clock: systemClock,
+      telemetry,
+      asker: `engine-${this.#closing.length}`,
+      shards: keys.shards,
+      agendaOf: (shard) => keys.agenda(shard),
+      placeOf: (_tenant, ref) => keys.place(ref),
+      witnessesKey: keys.witnesses,
+      cluster: false,
+      options,
+    })
+    this.#closing.push(async () => {
+      await engine.close()
+      runner.close()
+      await redis.close()
+    })
+    return { engine, sequencer }
+  }
+
+  async close(): Promise<void> {
+    for (const close of this.#closing.splice(0)) await close()
+  }
+}
+
+/** Opens a wallet, or with its place a part of a sale. */
+export async function openWallet(journal: PostgresJournal, { ref }: Pick<Place, 'ref'>, id: string): Promise<void> {
+  const head = genesisHash(ref, 'usd')
+  await journal.open({ ref, tenant: 'test', id, currency: 'usd', creditLimit: 0, metadata: '', head })
+}
