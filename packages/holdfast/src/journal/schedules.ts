@@ -1,6 +1,6 @@
 import { type Postgres, PostgresError } from '../postgres/index.js'
 import { textArray } from './array-text.js'
-import type { SaleItem, SaleTerms } from './sales.js'
+import type { SaleTerms } from './sales.js'
 
 /** What the sales of a schedule are made from. */
 export interface ScheduleTemplate {
@@ -169,17 +169,6 @@ export class PostgresSchedules {
   /** Slots that begin before a time, the last of them first. */
   async list(tenant: string, id: string, before: number, most: number): Promise<SlotRow[]> {
     return (await this.#postgres.query<Raw>('listSlots', [tenant, id, before, most])).map(slotOf)
-  }
-
-  /** Items of a sale in their order, behind a number. */
-  async pageOfItems(tenant: string, sale: string, after: number, most: number): Promise<SaleItem[]> {
-    const rows = await this.#postgres.query<{ item: number; id: string; quantity: string }>('pageOfSaleItems', [
-      tenant,
-      sale,
-      after,
-      most,
-    ])
-    return rows.map(({ item, id, quantity }) => ({ item, id, quantity: Number(quantity) }))
   }
 }
 

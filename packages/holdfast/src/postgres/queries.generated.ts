@@ -430,8 +430,12 @@ FROM findings f
 LEFT JOIN wallets w ON w.ref = CASE WHEN f.ref ~ '^[0-9a-f]{32}$' THEN f.ref::uuid END
 WHERE f.tenant = $1 AND f.id > $2 AND ($3 = '' OR starts_with(w.id, $3)) AND f.last_at >= $4
 ORDER BY f.id LIMIT $5`,
-  listSaleItems: `-- Items of a sale in their order, after the $3rd.
-SELECT item, id, quantity FROM sale_items WHERE tenant = $1 AND sale = $2 AND item > $3 ORDER BY item LIMIT $4`,
+  listSaleItems: `-- Items of a sale in their order, behind a number ($3). As a place in the whole index, so that no other can be taken for it: see sale-items.sql.
+SELECT item, id, quantity FROM (
+  SELECT tenant, sale, item, id, quantity FROM sale_items
+  WHERE (tenant, sale, item) > ($1, $2, $3::integer) ORDER BY tenant, sale, item LIMIT $4
+) AS page
+WHERE tenant = $1 AND sale = $2 ORDER BY item`,
   listSales: `-- A page of a tenant's sales by id, after $2. Those that are not filled yet are none.
 SELECT id, terms FROM sales WHERE tenant = $1 AND id > $2 AND ready ORDER BY id LIMIT $3`,
   listSchedules: `-- A page of a tenant's schedules by id, after $2.
@@ -592,8 +596,6 @@ WITH now AS MATERIALIZED (SELECT clock_ms() AS ms), made AS (
   ON CONFLICT DO NOTHING
 )
 SELECT EXISTS (SELECT FROM made) AS made`,
-  pageOfSaleItems: `-- Items of a sale in their order, behind a number.
-SELECT item, id, quantity FROM sale_items WHERE tenant = $1 AND sale = $2 AND item > $3 ORDER BY item LIMIT $4`,
   parkDeliveries: `-- What was told again because somebody died in the middle is there already. $10: dead from the start.
 INSERT INTO webhook_deliveries (webhook, lane, event_id, event, body, created_at, tries, next_at, reason, dead_at)
 SELECT $1, d.lane, d.event_id, d.event, d.body, d.created_at, d.tries, clock_ms() + d.pause_ms, d.reason,
@@ -861,15 +863,18 @@ WHERE e.subject = $4 AND e.operation = $3 AND e.tenant = $2 AND e.owner = $1 AND
   AND ($5::text IS NULL OR e.token = $5)
 ON CONFLICT DO NOTHING
 RETURNING token`,
-  saleItems: `-- Items of a sale by their ids, and by their numbers. One by one, and a number as the first from there on: so each can only be looked up in its own
--- index. A plan made while there were no items would read all of the sale otherwise.
-SELECT i.* FROM unnest($3::text[]) AS wanted(id) CROSS JOIN LATERAL (
-  SELECT item, id, quantity FROM sale_items s WHERE s.tenant = $1 AND s.sale = $2 AND s.id >= wanted.id ORDER BY s.id LIMIT 1
-) AS i WHERE i.id = wanted.id
+  saleItems: `-- Items of a sale by their ids, and by their numbers. Each is the first from its place on in the index that is meant. Asked for as those of one
+-- tenant and sale, both indexes look the same to Postgres until it has statistics: it read and sorted all items of a sale for each one wanted, and
+-- the first minute of a sale of 50,000 items had 200 purchases a second instead of 3,500.
+SELECT i.item, i.id, i.quantity FROM unnest($3::text[]) AS wanted(id) CROSS JOIN LATERAL (
+  SELECT tenant, sale, item, id, quantity FROM sale_items s
+  WHERE (s.tenant, s.sale, s.id) >= ($1, $2, wanted.id) ORDER BY s.tenant, s.sale, s.id LIMIT 1
+) AS i WHERE i.tenant = $1 AND i.sale = $2 AND i.id = wanted.id
 UNION ALL
-SELECT i.* FROM unnest($4::integer[]) AS wanted(item) CROSS JOIN LATERAL (
-  SELECT item, id, quantity FROM sale_items s WHERE s.tenant = $1 AND s.sale = $2 AND s.item >= wanted.item ORDER BY s.item LIMIT 1
-) AS i WHERE i.item = wanted.item`,
+SELECT i.item, i.id, i.quantity FROM unnest($4::integer[]) AS wanted(item) CROSS JOIN LATERAL (
+  SELECT tenant, sale, item, id, quantity FROM sale_items s
+  WHERE (s.tenant, s.sale, s.item) >= ($1, $2, wanted.item) ORDER BY s.tenant, s.sale, s.item LIMIT 1
+) AS i WHERE i.tenant = $1 AND i.sale = $2 AND i.item = wanted.item`,
   saleStanding: `-- How buckets of sales ($1) stand, all at one time: what is on its way from one to another is in neither of them.
 SELECT replace(w.ref::text, '-', '') AS ref, w.available + w.reserved AS unsold, w.status, w.since > 0 AS running,
        EXISTS (SELECT FROM transfers t WHERE t.source = w.ref) AS moving

@@ -208,9 +208,10 @@ export class SlotOpener {
   }
 
   async #recordedItems(sale: string): Promise<CheckedItem[]> {
+    const { sales, keys } = this.#tenant
     const items: CheckedItem[] = []
     for (;;) {
-      const page = await this.#parts.schedules.pageOfItems(this.#tenant.keys.tenant, sale, items.length, PAGE)
+      const page = await sales.itemsAfter(keys.tenant, sale, items.length, PAGE)
       for (const { id, quantity } of page) items.push({ id, quantity })
       if (page.length < PAGE) return items
     }

@@ -1,2 +1,0 @@
--- Items of a sale in their order, behind a number.
-SELECT item, id, quantity FROM sale_items WHERE tenant = $1 AND sale = $2 AND item > $3 ORDER BY item LIMIT $4
