@@ -203,11 +203,12 @@ export class SimDatabase {
   }
 
   takeOver(ref: string, joinOnly: boolean): Snapshot | 'memory' | 'loaded' | null {
-    this.#mayDecide()
     const wallet = this.#wallets.get(ref)
     if (!wallet) return null
     const { row } = wallet
     if (row.memory) return 'memory'
+    if (joinOnly && row.owner !== 'postgres') return 'loaded'
+    this.#mayDecide()
     if (row.owner !== 'postgres' || !this.#isCurrent(row.epoch)) {
       if (joinOnly) return 'loaded'
       row.epoch = Math.max(row.epoch + 1, this.epochFloor + 1)

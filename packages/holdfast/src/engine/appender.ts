@@ -122,7 +122,7 @@ export class Appender {
         if (others) others.push(item)
         else gaps.set(item.lane, [item])
       } else {
-        if (verdict.type === 'epoch') this.#context.follow(item.lane, verdict.owner)
+        if (verdict.type === 'epoch') this.#context.follow(item.lane, verdict.owner, verdict.epoch)
         if (isFight(verdict)) lost.add(item.lane)
         this.#conclude(item, verdict)
       }

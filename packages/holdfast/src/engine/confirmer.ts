@@ -60,7 +60,7 @@ export class Confirmer {
       return this.#context.refuse(attempt, refusalError(refusal.code, refusal.facts, confirmation.hold))
     const { epoch } = refusal.rest
     attempt.lane.distrust(confirmation.epoch > epoch ? confirmation.epoch : epoch + 1)
-    if (confirmation.owner) this.#context.follow(attempt.lane, confirmation.owner)
+    if (confirmation.owner) this.#context.follow(attempt.lane, confirmation.owner, confirmation.epoch)
     this.#context.telemetry.count?.('holdfast_recoveries_total', { what: 'unfounded' })
     this.#context.again(attempt)
   }

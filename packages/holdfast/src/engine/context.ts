@@ -118,8 +118,8 @@ export interface Context {
   route(attempt: Attempt): void
   /** Decides anew what did not come to pass: after a pause, and after a look into the journal. */
   again(attempt: Attempt): void
-  /** Another process decides for the wallet now, on this path. */
-  follow(lane: Lane, owner: Owner): void
+  /** Another process decides for the wallet, under this epoch and on this path. */
+  follow(lane: Lane, owner: Owner, epoch: number): void
   /**
    * Tells a caller no, or to come again later. Not while an earlier call of the same attempt may still be decided, and otherwise: a caller who
    * asks again elsewhere would be told no beside an open question. Then it is decided anew when that is over.

@@ -133,7 +133,7 @@ export class Engine {
       },
       route: (attempt) => this.#router.route(attempt),
       again: (attempt) => this.#router.again(attempt),
-      follow: (lane, owner) => this.#router.follow(lane, owner),
+      follow: (lane, owner, epoch) => this.#router.follow(lane, owner, epoch),
       refuse: (attempt, error) => this.#router.refuse(attempt, error),
       readCharge: (attempt) => void this.#router.readCharge(attempt),
       file: (items: readonly Item[]) => this.#appender.add(items),

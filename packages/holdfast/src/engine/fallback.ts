@@ -13,6 +13,11 @@ const BATCH_MAX = 512
 const SHARE_MAX = 256
 /** Wallets that are taken over at once: there are other uses for connections. */
 const TAKE_OVERS_MAX = 6
+/**
+ * Where others decide for the same wallet, each rests so long at most between his batches. Who appends last needs two round trips for the next
+ * batch, and who lost to him four: without a rest a process that is further away from Postgres than others never had its turn.
+ */
+const TURN_MS = 20
 /** What begins something. It is refused first, so that there is room for what ends what was begun. */
 const BEGINNINGS: ReadonlySet<CommandKind> = new Set(['hold', 'meter', 'debit', 'checkout'])
 
@@ -75,6 +80,10 @@ export class Fallback {
       lane.fallingBack = true
       this.#lanes.add(lane)
     }
+    this.#start()
+  }
+
+  #start(): void {
     if (this.#lanes.size === 0 || this.#batches >= this.#context.options.postgresPathBatchesMax) return
     this.#batches += 1
     void this.#work()
@@ -95,9 +104,9 @@ export class Fallback {
       } catch (error) {
         await sleep(this.#context.clock, 20 + jitteredMs(this.#context.clock, failures, 20, 1_000))
         failures += 1
-        for (const share of batch) this.#fail(share, error)
+        for (const share of batch) if (share.owned) this.#fail(share, error)
       }
-      for (const { lane } of batch) this.#letGo(lane)
+      for (const { lane } of batch) this.#rest(lane)
     }
     // In the same turn as the last look at who waits: who comes a moment later must find that nobody works on it.
     this.#batches -= 1
@@ -123,6 +132,15 @@ export class Fallback {
     return batch
   }
 
+  #rest(lane: Lane): void {
+    const { clock } = this.#context
+    if (lane.rivalsUntil <= clock.now()) return this.#letGo(lane)
+    clock.after(clock.random() * TURN_MS, () => {
+      this.#letGo(lane)
+      this.#start()
+    })
+  }
+
   #letGo(lane: Lane): void {
     if (lane.fallback.length > 0) this.#lanes.add(lane)
     else lane.fallingBack = false
@@ -134,7 +152,10 @@ export class Fallback {
     lane.owned = null
     if (!postgres.open) telemetry.log?.('warn', 'postgres_path_failed', { reason: String(error) })
     postgres.failedWith(error)
+    const queued = new Set(lane.fallback)
     for (const attempt of group) {
+      // It waits for the next batch already.
+      if (queued.has(attempt)) continue
       const ends = Math.min(attempt.deadline, clock.now() + options.decideWithinMs)
       attempt.unansweredUntil = Math.max(attempt.unansweredUntil, ends + CLOCK_SLACK_MS)
       attempt.perhapsDecided = true
@@ -185,10 +206,10 @@ export class Fallback {
     // Once it is known to be away the rest of the batch need not find out one by one.
     const away = this.#context.turnedAway(false)
     if (away) throw away
-    const snapshot = await this.#context.journal.takeOver(lane.place.ref, lane.tookOver && !this.#isRedisAway(lane))
+    const snapshot = await this.#context.journal.takeOver(lane.place.ref, lane.joinsOnly && !this.#isRedisAway(lane))
     if (snapshot === 'loaded') {
-      this.#context.follow(lane, 'redis')
-      for (const attempt of group) this.#context.route(attempt)
+      lane.postgresUntil = 0
+      for (const attempt of group) this.#context.again(attempt)
       return
     }
     if (snapshot === null || snapshot === 'memory') {
@@ -198,7 +219,7 @@ export class Fallback {
     }
     this.#context.telemetry.count?.('holdfast_recoveries_total', { what: 'take_over' })
     this.#context.learnPostgresClock(snapshot.clock)
-    lane.tookOver = true
+    lane.joinsOnly = true
     lane.distrust(snapshot.state.epoch + 1)
     const { state } = snapshot
     if (lane.place.isSale) state.stock = await this.#readStock(lane, state.seq)
@@ -214,7 +235,7 @@ export class Fallback {
     try {
       return await journal.stock(lane.place.ref, seq)
     } finally {
-      if (contended) lane.postgresUntil = clock.now() + options.postgresSpellMs
+      if (lane.postgresUntil === Number.POSITIVE_INFINITY) lane.postgresUntil = clock.now() + options.postgresSpellMs
     }
   }
 
@@ -311,7 +332,10 @@ export class Fallback {
   #conclude({ lane, fresh, filed, decided }: Share, verdicts: readonly Verdict[]): void {
     if (!verdicts.every(({ type }) => type === 'appended' || type === 'there')) {
       lane.owned = null
-      for (const verdict of verdicts) if (verdict.type === 'epoch') this.#context.follow(lane, verdict.owner)
+      lane.meetRivals(this.#context.clock.now())
+      for (const verdict of verdicts) {
+        if (verdict.type === 'epoch') this.#context.follow(lane, verdict.owner, verdict.epoch)
+      }
       this.#context.telemetry.count?.('holdfast_recoveries_total', { what: 'stale' })
       for (const { attempt, own } of decided) {
         // Come again, it would fail again, and everybody who is decided with it.

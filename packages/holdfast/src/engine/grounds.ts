@@ -126,7 +126,7 @@ export class Grounds {
       return
     }
     lane.distrust(epoch > rest.epoch ? epoch : rest.epoch + 1)
-    if (owner) this.#context.follow(lane, owner)
+    if (owner) this.#context.follow(lane, owner, epoch)
     this.#context.telemetry.count?.('holdfast_recoveries_total', { what: 'unfounded' }, doubts.length)
     for (const { attempt } of doubts) this.#context.again(attempt)
   }

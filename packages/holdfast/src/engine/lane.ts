@@ -23,6 +23,9 @@ export interface Item {
   gaps: number
 }
 
+/** Who was met is taken to be there for so long. */
+const RIVALS_MS = 2_000
+
 /** A wallet on the Postgres path: its state, and how far the clock of the server that has it is ahead of the engine's. */
 export interface Owned {
   readonly state: WalletState
@@ -50,8 +53,10 @@ export class Lane implements Knowledge {
   stales = 0
   /** Until then the wallet runs on the Postgres path (the engine's clock), though Redis is there. */
   postgresUntil = 0
-  /** It was taken over for that: if others load it into Redis meanwhile, it is not taken from them again. */
-  tookOver = false
+  /** It was taken over for that, by this process or another: if somebody loads it into Redis meanwhile, it is not taken from him again. */
+  joinsOnly = false
+  /** Until then others who decide for it, on whichever path, are taken to be at work. */
+  rivalsUntil = 0
   /** Waiting for the state to be loaded into Redis. */
   parked: Attempt[] = []
   loading = false
@@ -103,6 +108,11 @@ export class Lane implements Knowledge {
   distrust(epochMin: number): void {
     if (epochMin > this.epochMin) this.epochMin = epochMin
     if (this.epoch < this.epochMin) this.#begin(0, 0)
+  }
+
+  /** Something was lost to another who decides for the wallet. */
+  meetRivals(now: number): void {
+    this.rivalsUntil = now + RIVALS_MS
   }
 
   #begin(epoch: number, acked: number): void {

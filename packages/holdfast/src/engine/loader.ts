@@ -1,5 +1,5 @@
 import { HoldfastError } from '../errors/index.js'
-import { hasNumbers, isStorable, type Witness } from '../journal/index.js'
+import { isStorableEntry, type Witness } from '../journal/index.js'
 import type { WalletState } from '../machine/index.js'
 import type { Place } from '../redis/index.js'
 import type { Look } from '../sequencer/index.js'
@@ -114,13 +114,13 @@ export class Loader {
     const { journal, sequencer, clock, options, asker, telemetry, witnesses } = this.#context
     const { ref } = lane.place
     const known = acknowledged(ref, look)
-    const { snapshot, unstorable, committed } = await fromJournal(async () => {
-      const unstorable = await this.#savePending(lane, look)
+    const snapshot = await fromJournal(async () => {
+      await this.#savePending(lane, look)
       const epochMin = Math.max(lane.epochMin, look.epoch + 1)
       const raised = await this.#raiser.raise({ ref, epochMin, memory: lane.memoryWanted, known })
       // Redis knows of something in the journal that is not there. What Redis has is left as it is: it may be all that is left of it.
       if (known && !raised?.holds) await witnesses.accuse(journal, known)
-      return { snapshot: raised, unstorable, committed: await this.#committedKeys(lane, look) }
+      return raised
     })
     if (!snapshot) return 'missing'
     this.#context.postgres.worked()
@@ -128,6 +128,7 @@ export class Loader {
     lane.distrust(snapshot.state.epoch)
     lane.owned = null
     lane.memory = snapshot.memory
+    const { committed, unstorable } = await this.#finalKeys(lane.place, snapshot.memory)
     const heardAt = lane.place.isSale ? await this.#stage(lane.place, snapshot.state, look) : look.clock
     const reply = await sequencer.install(asker, {
       place: lane.place,
@@ -136,7 +137,7 @@ export class Loader {
       deadline: heardAt + options.installWithinMs,
       life: look.life,
       clock: Math.floor(Math.min(snapshot.clock, clock.now() + options.aheadMaxMs)),
-      finalKeys: [...unstorable, ...committed],
+      finalKeys: [...committed, ...unstorable],
     })
     telemetry.count?.('holdfast_recoveries_total', { what: 'reload' })
     if (reply.type !== 'installed') return 'again'
@@ -166,19 +167,31 @@ export class Loader {
     }
   }
 
-  /**
-   * A raise discards what is pending. What still fits goes into the journal first. Returns the keys of what was acknowledged from memory and
-   * Postgres will never take: decided again and again, it would keep everything behind it out of the journal. Numbers that are none were no
-   * caller's doing, and will be others the next time.
-   */
-  async #savePending(lane: Lane, { pending }: Look): Promise<string[]> {
-    if (pending.length === 0) return []
+  /** A raise discards what is pending. What still fits goes into the journal first. */
+  async #savePending(lane: Lane, { pending }: Look): Promise<void> {
+    if (pending.length === 0) return
     const { ref } = lane.place
-    const { verdicts } = await this.#context.journal.append(pending.map(({ entry }) => ({ ref, entry, deadline: 0 })))
+    await this.#context.journal.append(pending.map(({ entry }) => ({ ref, entry, deadline: 0 })))
     this.#context.telemetry.count?.('holdfast_recoveries_total', { what: 'help' }, pending.length)
-    return pending
-      .filter(({ memory, entry }, index) => memory && verdicts[index]?.type === 'bad' && hasNumbers(entry))
-      .map(({ entry }) => entry.key)
+  }
+
+  /**
+   * Redis decides again what it acknowledged from memory, unless the journal has it, perhaps from another life and with another hash; or will
+   * never have it: decided again and again, that would keep everything behind it out. Looked for after the raise, because from then on nothing of
+   * the lives before gets in any more.
+   */
+  async #finalKeys(place: Place, memory: boolean): Promise<{ committed: string[]; unstorable: string[] }> {
+    if (!memory) return { committed: [], unstorable: [] }
+    const { journal, sequencer, asker } = this.#context
+    const { pending } = await sequencer.look(place, 0, asker, 0)
+    const entries = pending.flatMap(({ memory, entry }) => (memory ? [entry] : []))
+    const storable = entries.filter(isStorableEntry)
+    const wanted = storable.map(({ key }) => ({ ref: place.ref, key }))
+    const found = wanted.length > 0 ? await fromJournal(() => journal.find(wanted)) : []
+    return {
+      committed: storable.flatMap(({ key }, index) => (found[index] ? [key] : [])),
+      unstorable: entries.flatMap((entry) => (isStorableEntry(entry) ? [] : [entry.key])),
+    }
   }
 
   /** Acknowledged from memory, and lost. */
@@ -187,17 +200,6 @@ export class Loader {
     const { telemetry } = this.#context
     telemetry.count?.('holdfast_memory_lost_total', {}, codes.length)
     telemetry.log?.('error', 'memory_operations_lost', { count: codes.length, codes })
-  }
-
-  /**
-   * Redis decides again what it acknowledged from memory, unless the journal has it: perhaps from another life, with another hash. Asked
-   * after the raise, because from then on nothing of the lives before gets in any more.
-   */
-  async #committedKeys({ place: { ref } }: Lane, { pending }: Look): Promise<string[]> {
-    const keys = pending.flatMap(({ memory, entry: { key } }) => (memory && isStorable(key) ? [key] : []))
-    if (keys.length === 0) return []
-    const found = await this.#context.journal.find(keys.map((key) => ({ ref, key })))
-    return keys.filter((_, index) => found[index])
   }
 }
 

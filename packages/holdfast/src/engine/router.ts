@@ -56,21 +56,23 @@ export class Router {
   }
 
   /**
-   * Another process decides for the wallet, and goes this way: so does everybody else. Each on a way of his own, they would undo each other's
-   * work, and those who can't see Redis have no other. After a while somebody tries whether Redis is there for all.
+   * Something was lost to this epoch of the wallet, which another process decides for, on this path: everybody follows. Each on a way of his own,
+   * they would undo each other's work, and those who can't see Redis have no other. After a while somebody tries whether Redis is there for all.
    */
-  follow(lane: Lane, owner: Owner): void {
-    if (owner === 'postgres') return this.#leaveRedis(lane, true)
-    if (lane.postgresUntil > 0) lane.stales = 0
-    lane.postgresUntil = 0
+  follow(lane: Lane, owner: Owner, epoch: number): void {
+    lane.meetRivals(this.#context.clock.now())
+    // Of before this process took it over or loaded it itself.
+    if (epoch < lane.epochMin) return
+    if (owner === 'postgres') this.#leaveRedis(lane, true)
+    else if (lane.joinsOnly) lane.postgresUntil = 0
   }
 
-  #leaveRedis(lane: Lane, tookOver: boolean): void {
+  #leaveRedis(lane: Lane, joinsOnly: boolean): void {
     const { clock, options } = this.#context
     lane.stales = 0
     if (lane.postgresUntil > clock.now()) return
     lane.postgresUntil = clock.now() + options.postgresSpellMs
-    lane.tookOver = tookOver
+    lane.joinsOnly = joinsOnly
   }
 
   /**
