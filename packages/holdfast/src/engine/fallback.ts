@@ -333,14 +333,15 @@ export class Fallback {
     if (!verdicts.every(({ type }) => type === 'appended' || type === 'there')) {
       lane.owned = null
       lane.meetRivals(this.#context.clock.now())
-      for (const verdict of verdicts) {
-        if (verdict.type === 'epoch') this.#context.follow(lane, verdict.owner, verdict.epoch)
-      }
+      const raised = verdicts.find((verdict) => verdict.type === 'epoch')
+      if (raised) this.#context.follow(lane, raised.owner, raised.epoch)
       this.#context.telemetry.count?.('holdfast_recoveries_total', { what: 'stale' })
       for (const { attempt, own } of decided) {
         // Come again, it would fail again, and everybody who is decided with it.
         if (verdicts[own]?.type === 'bad') attempt.refuse(notStorable())
-        else this.#context.again(attempt)
+        else if (raised) this.#context.again(attempt)
+        // The next batch reads the state anew, and looks for the keys first.
+        else this.#queue(attempt)
       }
       return
     }

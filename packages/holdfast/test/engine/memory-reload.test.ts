@@ -3,7 +3,8 @@ import { freshDatabase, freshRedis } from '../../../../test/servers.js'
 import { PostgresJournal } from '../../src/journal/index.js'
 import { type Command, command } from '../../src/machine/index.js'
 import { Postgres } from '../../src/postgres/index.js'
-import { Keys } from '../../src/redis/index.js'
+import { Keys, type Place } from '../../src/redis/index.js'
+import type { Sequencer } from '../../src/sequencer/index.js'
 import { until } from '../api/support/paths.js'
 import { load, verdictsOf } from '../journal/journals.js'
 import { Engines, openWallet } from './support/engines.js'
@@ -27,14 +28,12 @@ afterAll(async () => {
 const hold = { kind: 'hold', amount: 30, ttlMs: 60_000 } as const
 const bad = { kind: 'credit', key: 'bad', amount: 1, metadata: '\0' } as const
 
-/** A wallet with 100 in it, and another process that has decided this much in Redis and died before it appended any of it. */
-async function abandon(id: string, ...decided: { command: Command; memory: boolean }[]) {
-  const place = keys.of(id)
-  await openWallet(journal, place, id)
-  const log = vi.fn()
-  const { engine, sequencer } = engines.start({ redisUrl, postgres, telemetry: { log } })
-  await engine.submit(place, command({ kind: 'credit', key: 'in', amount: 100 }), { memory: true })
-  await until(() => engine.load.backlog === 0)
+interface Decided {
+  readonly command: Command
+  readonly memory: boolean
+}
+
+async function decide(sequencer: Sequencer, place: Place, decided: readonly Decided[]): Promise<void> {
   const { life, clock } = await sequencer.look(place, 0, 'test', 0)
   const { answers } = await sequencer.decide({
     life,
@@ -42,17 +41,40 @@ async function abandon(id: string, ...decided: { command: Command; memory: boole
     commands: decided.map((one) => ({ wallet: 0, deadline: clock + 5_000, ...one })),
   })
   expect(answers).toEqual(decided.map(() => expect.objectContaining({ type: 'accepted' })))
+}
+
+/** Something happens before a raise. */
+class Loading extends PostgresJournal {
+  beforeRaise: (() => Promise<void>) | null = null
+
+  override async raise(...asked: Parameters<PostgresJournal['raise']>): ReturnType<PostgresJournal['raise']> {
+    const before = this.beforeRaise
+    this.beforeRaise = null
+    await before?.()
+    return super.raise(...asked)
+  }
+}
+
+/** A wallet with 100 in it, and another process that has decided this much in Redis and died before it appended any of it. */
+async function abandon({ id, journal: own }: { id: string; journal?: PostgresJournal }, ...decided: Decided[]) {
+  const place = keys.of(id)
+  await openWallet(journal, place, id)
+  const log = vi.fn()
+  const { engine, sequencer } = engines.start({ redisUrl, postgres, telemetry: { log }, ...(own && { journal: own }) })
+  await engine.submit(place, command({ kind: 'credit', key: 'in', amount: 100 }), { memory: true })
+  await until(() => engine.load.backlog === 0)
+  await decide(sequencer, place, decided)
   const credit = (key: string) =>
     engine.submit(place, command({ kind: 'credit', key, amount: 5 }), { memory: false, timeoutMs: 5_000 })
   const install = vi.spyOn(sequencer, 'install')
   const loads = () => install.mock.calls.length
   const inRedis = () => sequencer.look(place, 0, 'test', 0)
-  return { place, credit, inRedis, loads, log }
+  return { place, credit, inRedis, loads, log, sequencer }
 }
 
 it('decides nothing again that the journal has, though what it rested on in Redis could never be stored', async () => {
   const { place, credit, inRedis, loads } = await abandon(
-    'twice',
+    { id: 'twice' },
     { command: command(bad), memory: false },
     { command: command({ ...hold, key: 'h' }), memory: true },
   )
@@ -68,9 +90,27 @@ it('decides nothing again that the journal has, though what it rested on in Redi
   expect(await journal.read([place.ref])).toMatchObject([{ available: 75, reserved: 30 }])
 })
 
+it('decides nothing again that came into the journal while it was being loaded', async () => {
+  const loading = new Loading(postgres)
+  const { place, credit, inRedis, loads, sequencer } = await abandon({ id: 'meanwhile', journal: loading })
+  // The state in Redis is one of the past.
+  const other = await load(journal, place.ref)
+  expect(await verdictsOf(journal, other.file(other.make({ kind: 'credit', key: 'elsewhere', amount: 1 })))).toEqual([
+    'appended',
+  ])
+  loading.beforeRaise = async () => {
+    // Between look and raise: acknowledged by this Redis, which does not know; and made durable by another, which has the same wallet.
+    await decide(sequencer, place, [{ command: command({ ...hold, key: 'h' }), memory: true }])
+    expect(await verdictsOf(journal, other.file(other.make({ ...hold, key: 'h' })))).toEqual(['appended'])
+  }
+  await credit('next')
+  expect(loads()).toBe(1)
+  expect(await inRedis()).toMatchObject({ why: 'trusted', core: { available: 76, reserved: 30, open: 1 } })
+})
+
 it('is not kept from working by what was acknowledged and can never be stored: that is lost, and said to be', async () => {
   const { place, credit, inRedis, log } = await abandon(
-    'poisoned',
+    { id: 'poisoned' },
     { command: command(bad), memory: true },
     { command: command({ ...hold, key: 'h' }), memory: true },
   )
