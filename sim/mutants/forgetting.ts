@@ -17,7 +17,7 @@ export const FORGETTING: readonly Mutant[] = [
       { file: LUA, find: 'decide(w, c, math.max(c.at, w.at))', replace: 'decide(w, c, math.max(c.at, w.clock))' },
     ],
     within: 600,
-    from: 210,
+    from: 930,
   },
   {
     rule: 'wallets used from memory have no Postgres path',

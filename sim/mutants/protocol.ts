@@ -48,7 +48,7 @@ export const PROTOCOL: readonly Mutant[] = [
       },
     ],
     within: 600,
-    from: 79,
+    from: 105,
   },
   {
     rule: 'a gap is not accepted',
@@ -207,7 +207,7 @@ export const PROTOCOL: readonly Mutant[] = [
       'a call that was held up is decided by who was promoted, whose clock is behind, after its retry was refused',
     patches: [{ file: LUA, find: 'if told_life ~= life or clock', replace: 'if clock' }],
     within: 60,
-    from: 335,
+    from: 10,
   },
   {
     rule: 'pending entries are never overwritten',
@@ -250,7 +250,7 @@ export const PROTOCOL: readonly Mutant[] = [
     without: 'a charge that is still on its way counts as nothing, and its refund is refused',
     patches: [{ file: LUA, find: 'if not c.facts then', replace: 'if false then' }],
     within: 400,
-    from: 9,
+    from: 70,
   },
   {
     rule: 'what can not be stored is bad alone',

@@ -53,6 +53,6 @@ export const STOCK: readonly Mutant[] = [
     without: 'somebody is told no by a Redis whose time is over',
     patches: [{ file: `${ENGINE}/grounds.ts`, find: 'if (stands) {', replace: 'if (stands || epoch > 0) {' }],
     within: 200,
-    from: 156,
+    from: 300,
   },
 ]
