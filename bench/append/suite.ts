@@ -6,6 +6,7 @@ import { type Filed, PostgresJournal } from '../../packages/holdfast/src/journal
 import type { Suite } from '../harness/command.js'
 import { treeCpuMs } from '../harness/cpu.js'
 import { describeMachine, type Machine } from '../harness/machine.js'
+import { slowerDisk } from '../harness/servers.js'
 import { type Measured, measured } from '../harness/statistics.js'
 import { LANES, PLANS, type Plan } from './plan.js'
 import { render } from './render.js'
@@ -40,10 +41,10 @@ interface Sample {
   readonly entriesPerSecond: number
 }
 
-export const runAppend: Suite = async ({ size, commandLine, say }) => {
+export const runAppend: Suite = async ({ size, commandLine, say, commitDelayMs }) => {
   const plan = PLANS[size]
   say('append: starting Postgres')
-  const server = await startPostgres({ durable: true })
+  const server = await startPostgres({ durable: true, settings: slowerDisk(commitDelayMs) })
   const postgres = new Postgres(server.url)
   const asker = new pg.Client(server.url)
   try {

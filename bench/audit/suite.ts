@@ -64,10 +64,10 @@ const COLD = {
 }
 const COMPANIES: readonly Company[] = ['none', 'usual', 'constant']
 
-export const runAudit: Suite = async ({ size, commandLine, profileFolder, say }) => {
+export const runAudit: Suite = async ({ size, commandLine, profileFolder, say, commitDelayMs }) => {
   const plan = PLANS[size]
   say('audit: starting Redis and Postgres')
-  const servers = await Servers.start()
+  const servers = await Servers.start({ commitDelayMs })
   const worker = new WorkerProcess('callers', profileFolder)
   try {
     const place = await servers.allot('audit')

@@ -34,10 +34,10 @@ export interface FallbackData {
   readonly checks: readonly Check[]
 }
 
-export const runFallback: Suite = async ({ size, commandLine, profileFolder, say }) => {
+export const runFallback: Suite = async ({ size, commandLine, profileFolder, say, commitDelayMs }) => {
   const plan = PLANS[size]
   say('fallback: starting Redis and Postgres')
-  const servers = await Servers.start()
+  const servers = await Servers.start({ commitDelayMs })
   const arenas: Arena[] = []
   try {
     for (const name of ['ledger', 'fallback'] as const) {

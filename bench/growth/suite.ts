@@ -54,10 +54,10 @@ interface Contest {
 const HOLDS_AT_ONCE = 64
 const number = (value: number): string => value.toLocaleString('en')
 
-export const runGrowth: Suite = async ({ size, commandLine, profileFolder, say }) => {
+export const runGrowth: Suite = async ({ size, commandLine, profileFolder, say, commitDelayMs }) => {
   const plan = PLANS[size]
   say('growth: starting Redis and Postgres')
-  const servers = await Servers.start()
+  const servers = await Servers.start({ commitDelayMs })
   const workers: WorkerProcess[] = []
   try {
     const contests: Contest[] = []

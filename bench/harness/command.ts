@@ -32,6 +32,8 @@ export interface Run {
   readonly commandLine: string
   /** Where CPU profiles of the workers go, if they are wanted. */
   readonly profileFolder: string | undefined
+  /** Postgres waits so long before each flush of its log, as a slower disk would. */
+  readonly commitDelayMs: number
   readonly say: (line: string) => void
 }
 
@@ -53,25 +55,27 @@ const SUITES: Readonly<Record<string, Suite>> = {
 
 const USAGE = `npm run bench -- [suite…] [--quick] [--json FILE]
 
-  suites         ${Object.keys(SUITES).join(', ')} (default: all)
-  --quick        under a minute a suite: fewer wallets, fewer and shorter rounds
-  --smoke        a few seconds: shows that everything runs; its figures mean nothing
-  --json FILE    the figures as JSON as well, by suite
-  --report DIR   where the report goes (default: bench/report)
-  --profile DIR  CPU profiles of the workers as well; they cost some speed`
+  suites             ${Object.keys(SUITES).join(', ')} (default: all)
+  --quick            under a minute a suite: fewer wallets, fewer and shorter rounds
+  --smoke            a few seconds: shows that everything runs; its figures mean nothing
+  --json FILE        the figures as JSON as well, by suite
+  --report DIR       where the report goes (default: bench/report)
+  --profile DIR      CPU profiles of the workers as well; they cost some speed
+  --commit-delay MS  Postgres waits so long before each flush of its log, as on a slower disk (default: 0)`
 
 /** @returns the exit code */
 export async function runBenchmarks(args: readonly string[]): Promise<number> {
   const say = (line: string) => console.error(line)
   try {
-    const { suites, size, json, folder, profileFolder, help } = readArguments(args)
+    const { suites, size, json, folder, profileFolder, commitDelayMs, help } = readArguments(args)
     if (help) {
       console.log(USAGE)
       return 0
     }
     const commandLine = `npm run bench -- ${args.join(' ')}`.trim()
     const reports: Report[] = []
-    for (const name of suites) reports.push(await (SUITES[name] as Suite)({ size, commandLine, profileFolder, say }))
+    const run: Run = { size, commandLine, profileFolder, commitDelayMs, say }
+    for (const name of suites) reports.push(await (SUITES[name] as Suite)(run))
     for (const report of reports) writeReport(folder, report)
     const bySuite = Object.fromEntries(reports.map(({ suite, data }) => [suite, data]))
     if (json !== undefined) write(json, `${JSON.stringify(bySuite, null, 2)}\n`)
@@ -99,8 +103,15 @@ function readArguments(args: readonly string[]) {
     json: values.json,
     folder: resolve(values.report ?? 'bench/report'),
     profileFolder: values.profile === undefined ? undefined : resolve(values.profile),
+    commitDelayMs: readDelay(values['commit-delay']),
     help: values.help,
   }
+}
+
+function readDelay(text: string): number {
+  const ms = Number(text)
+  if (text.trim() !== '' && Number.isInteger(ms) && ms >= 0 && ms <= 100) return ms
+  throw new BenchError(`--commit-delay: expected an integer from 0 to 100, got ${JSON.stringify(text)}`)
 }
 
 function parse(args: readonly string[]) {
@@ -114,6 +125,7 @@ function parse(args: readonly string[]) {
         json: { type: 'string' },
         report: { type: 'string' },
         profile: { type: 'string' },
+        'commit-delay': { type: 'string', default: '0' },
         help: { type: 'boolean', short: 'h', default: false },
       },
     })

@@ -9,6 +9,7 @@ const POSTGRES_SETTINGS = [
   'synchronous_commit',
   'full_page_writes',
   'wal_sync_method',
+  'commit_delay',
   'shared_buffers',
   'max_wal_size',
   'max_connections',
@@ -19,6 +20,12 @@ export interface ServerFacts {
   readonly redis: Readonly<Record<string, string>>
   readonly postgres: Readonly<Record<string, string>>
 }
+
+/** Postgres waits so long before each flush of its log, whoever else is about to commit. */
+export const slowerDisk = (commitDelayMs: number) => ({
+  commit_delay: `${commitDelayMs * 1_000}`,
+  commit_siblings: '0',
+})
 
 export class Servers {
   /** For what the harness asks itself, outside of what is measured. */
@@ -34,9 +41,12 @@ export class Servers {
     this.admin.on('error', () => {})
   }
 
-  static async start(): Promise<Servers> {
+  static async start({ commitDelayMs }: { commitDelayMs: number }): Promise<Servers> {
     // WebAssembly would be compared with itself, at a fifth of the speed: only the real server tells something.
-    const started = await Promise.allSettled([startRedis({ source: 'installed' }), startPostgres({ durable: true })])
+    const started = await Promise.allSettled([
+      startRedis({ source: 'installed' }),
+      startPostgres({ durable: true, settings: slowerDisk(commitDelayMs) }),
+    ])
     const [redis, postgres] = started
     if (redis.status === 'fulfilled' && postgres.status === 'fulfilled') return new Servers(redis.value, postgres.value)
     await Promise.all(started.map((one) => (one.status === 'fulfilled' ? one.value.stop() : undefined)))

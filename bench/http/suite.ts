@@ -53,10 +53,10 @@ export interface HttpData {
   readonly failed: number
 }
 
-export const runHttp: Suite = async ({ size, commandLine, profileFolder, say }) => {
+export const runHttp: Suite = async ({ size, commandLine, profileFolder, say, commitDelayMs }) => {
   const plan = PLANS[size]
   say('http: starting Redis and Postgres')
-  const servers = await Servers.start()
+  const servers = await Servers.start({ commitDelayMs })
   const engine = new WorkerProcess('engine', profileFolder)
   const programs: Program[] = []
   try {

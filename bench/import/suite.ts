@@ -44,10 +44,10 @@ const COMMANDS = [
   'stripe402 import, again',
 ] as const
 
-export const runImport: Suite = async ({ size, commandLine, say }) => {
+export const runImport: Suite = async ({ size, commandLine, say, commitDelayMs }) => {
   const plan = PLANS[size]
   say('import: starting Redis and Postgres')
-  const servers = await Servers.start()
+  const servers = await Servers.start({ commitDelayMs })
   try {
     const rows: Row[] = []
     for (const source of ['Redis', 'Postgres'] as const) {

@@ -22,8 +22,10 @@ export interface Cell {
   readonly parts: number
   readonly openMs: number
   readonly purchasesPerSecond: Measured
-  /** To the first row of one transaction a purchase, round by round. */
+  /** To one transaction a purchase, with no checkout before it, round by round. */
   readonly ratio: Measured
+  /** To one transaction a step, of which a purchase has two here as well. */
+  readonly ratioToSteps: Measured
   /** To the first sale, round by round. */
   readonly growth: Measured
   /** Of a step: a checkout, or a purchase. */
@@ -70,10 +72,10 @@ interface Contest {
 
 const number = (value: number): string => value.toLocaleString('en')
 
-export const runSales: Suite = async ({ size, commandLine, profileFolder, say }) => {
+export const runSales: Suite = async ({ size, commandLine, profileFolder, say, commitDelayMs }) => {
   const plan = PLANS[size]
   say('sales: starting Redis and Postgres')
-  const servers = await Servers.start()
+  const servers = await Servers.start({ commitDelayMs })
   const contests: Contest[] = []
   try {
     for (const [way, items, parts] of waysOf(plan)) {
@@ -156,7 +158,8 @@ async function conclude(
   const { way, title, items, parts, openMs, place, worker, rounds, acknowledged } = contest
   const perSecond = (one: Contest) => measured(one.rounds.map(({ purchasesPerSecond }) => purchasesPerSecond))
   const cpuOf = (who: 'node' | 'redis' | 'postgres') => measured(rounds.map(({ cpuUs }) => cpuUs[who]))
-  const first = (way: Cell['way']) => perSecond(contests.find((one) => one.way === way) as Contest)
+  const first = (way: Cell['way'], parts = 1) =>
+    perSecond(contests.find((one) => one.way === way && one.parts === parts) as Contest)
   await worker.stop()
   const sold = await soldBy(place, way)
   if (way === 'sale') say(`sales: loading ${title} anew`)
@@ -168,6 +171,7 @@ async function conclude(
     openMs,
     purchasesPerSecond: perSecond(contest),
     ratio: ratio(perSecond(contest), first('rowlock')),
+    ratioToSteps: ratio(perSecond(contest), first('rowlock', 2)),
     growth: ratio(perSecond(contest), first('sale')),
     p99Ms: measured(rounds.map(({ p99Ms }) => p99Ms)),
     cpuUs: { node: cpuOf('node'), redis: cpuOf('redis'), postgres: cpuOf('postgres') },

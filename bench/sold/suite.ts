@@ -53,10 +53,10 @@ export interface SoldData {
   readonly sales: readonly SaleResult[]
 }
 
-export const runSold: Suite = async ({ size, commandLine, say }) => {
+export const runSold: Suite = async ({ size, commandLine, say, commitDelayMs }) => {
   const plan = PLANS[size]
   say('sold: starting Redis and Postgres')
-  const servers = await Servers.start()
+  const servers = await Servers.start({ commitDelayMs })
   try {
     const sales: SaleResult[] = []
     for (const items of plan.items) {

@@ -13,7 +13,7 @@ describe('npm run bench -- sales', () => {
 
   beforeAll(async () => {
     await built()
-    const { code, output } = await bench('sales', '--smoke', '--report', folder, '--json', json)
+    const { code, output } = await bench('sales', '--smoke', '--commit-delay', '1', '--report', folder, '--json', json)
     expect(output).not.toContain('FAILED')
     expect(code).toBe(0)
     data = JSON.parse(readFileSync(json, 'utf8')).sales
@@ -28,9 +28,15 @@ describe('npm run bench -- sales', () => {
       'sale 60 1',
       'sale 20 3',
     ])
-    const [plain, , sale] = data.cells as [Cell, Cell, Cell]
+    const [plain, steps, sale] = data.cells as [Cell, Cell, Cell]
     expect(sale.ratio.median).toBeCloseTo(sale.purchasesPerSecond.median / plain.purchasesPerSecond.median)
+    expect(sale.ratioToSteps.median).toBeCloseTo(sale.purchasesPerSecond.median / steps.purchasesPerSecond.median)
     expect(sale.growth.median).toBe(1)
+  })
+
+  it('says what it expects of an option', async () => {
+    const { code, output } = await bench('sales', '--smoke', '--commit-delay', '1.5')
+    expect({ code, output }).toEqual({ code: 1, output: expect.stringContaining('expected an integer from 0 to 100') })
   })
 
   it('sold what callers were told', () => {

@@ -75,12 +75,12 @@ const COMPARED: readonly (readonly [of: ContenderName, to: ContenderName])[] = [
   ['memory', 'singlememory'],
 ]
 
-export const runWallets: Suite = async ({ size, commandLine, profileFolder, say }) => {
+export const runWallets: Suite = async ({ size, commandLine, profileFolder, say, commitDelayMs }) => {
   const plan = PLANS[size]
   const startedAt = new Date()
   const machine = describeMachine()
   say('wallets: starting Redis and Postgres')
-  const servers = await Servers.start()
+  const servers = await Servers.start({ commitDelayMs })
   const arenas = new Map<ContenderName, Arena>()
   const seedMs: Partial<Record<ContenderName, number>> = {}
   try {
