@@ -23,6 +23,7 @@ import {
   type Snapshot,
   type Standing,
   statusAfter,
+  type TakeOver,
   type WalletRow,
   type Witness,
 } from '../packages/holdfast/src/journal/index.js'
@@ -202,15 +203,16 @@ export class SimDatabase {
     return { ...this.#load(wallet), holds: known === null || !this.#lacks(known) }
   }
 
-  takeOver(ref: string, joinOnly: boolean): Snapshot | 'memory' | 'loaded' | null {
+  takeOver(ref: string, { joinOnly = false, announce = false }: TakeOver): Snapshot | 'memory' | 'loaded' | null {
     const wallet = this.#wallets.get(ref)
     if (!wallet) return null
     const { row } = wallet
     if (row.memory) return 'memory'
     if (joinOnly && row.owner !== 'postgres') return 'loaded'
     this.#mayDecide()
-    if (row.owner !== 'postgres' || !this.#isCurrent(row.epoch)) {
-      if (joinOnly) return 'loaded'
+    const joined = row.owner === 'postgres' && this.#isCurrent(row.epoch)
+    if (joinOnly && !joined) return 'loaded'
+    if (!joined || announce) {
       row.epoch = Math.max(row.epoch + 1, this.epochFloor + 1)
       row.owner = 'postgres'
     }

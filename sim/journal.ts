@@ -15,6 +15,7 @@ import {
   type Run,
   type Snapshot,
   type Standing,
+  type TakeOver,
   type Verdict,
   type WalletRow,
   type Witness,
@@ -162,8 +163,8 @@ export class SimJournal implements Journal, Reconcilable {
     return this.#statement('lift', true, () => this.#database.lift(epoch, stoppedAt))
   }
 
-  takeOver(ref: string, joinOnly: boolean): Promise<Snapshot | 'memory' | 'loaded' | null> {
-    return this.#statement('takeOver', true, () => this.#database.takeOver(ref, joinOnly))
+  takeOver(ref: string, how: TakeOver = {}): Promise<Snapshot | 'memory' | 'loaded' | null> {
+    return this.#statement('takeOver', true, () => this.#database.takeOver(ref, how))
   }
 
   stock(ref: string, seq: number): Promise<Stock> {

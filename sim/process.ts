@@ -59,6 +59,13 @@ export interface Weather {
   evicting: number
 }
 
+/** What sets a process apart from others. */
+export interface Traits {
+  readonly options?: Partial<EngineOptions>
+  /** How much further than others it is away from both servers. */
+  readonly distance?: number
+}
+
 /**
  * One process: the real engine, over I/O that is not. It can die (nothing of it runs any more, but what it sent may still arrive)
  * and pause (everything of it waits, while the world goes on).
@@ -79,6 +86,7 @@ export class Process {
   readonly #world: World
   readonly #servers: Servers
   readonly #weather: Weather
+  readonly #distance: number
   readonly #note: (what: string) => void
   /** A proxy stands between it and Redis: what was held up on the way reaches whoever is the master by then. */
   readonly #proxied: boolean
@@ -89,11 +97,19 @@ export class Process {
   /** What would have happened while it paused, in order. */
   #waiting: (() => void)[] = []
 
-  constructor(name: string, world: World, servers: Servers, weather: Weather, telemetry: Telemetry) {
+  constructor(
+    name: string,
+    world: World,
+    servers: Servers,
+    weather: Weather,
+    telemetry: Telemetry,
+    { options = OPTIONS, distance = 1 }: Traits = {},
+  ) {
     this.name = name
     this.#world = world
     this.#servers = servers
     this.#weather = weather
+    this.#distance = distance
     this.redis = servers.master
     this.#proxied = world.chance.happens(0.5)
     this.skewMs = world.chance.happens(0.5) ? 0 : (world.chance.next() - 0.5) * 20_000
@@ -125,7 +141,7 @@ export class Process {
       placeOf: (_tenant, ref) => keys.place(ref),
       witnessesKey: keys.witnesses,
       cluster: world.chance.happens(0.5),
-      options: OPTIONS,
+      options,
     })
     this.engine.start()
   }
@@ -194,7 +210,7 @@ export class Process {
   /** Each way of a message: mostly quick, sometimes so slow that others overtake it. */
   #delayMs(): number {
     const { chance } = this.#world
-    if (!chance.happens(this.#weather.slow)) return 0.05 + chance.next() * 0.6
+    if (!chance.happens(this.#weather.slow)) return (0.05 + chance.next() * 0.6) * this.#distance
     return chance.happens(0.2) ? chance.next() * 8_000 : chance.next() * 60
   }
 

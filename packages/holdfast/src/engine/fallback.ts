@@ -18,6 +18,12 @@ const TAKE_OVERS_MAX = 6
  * batch, and who lost to him four: without a rest a process that is further away from Postgres than others never had its turn.
  */
 const TURN_MS = 20
+/**
+ * Who always wins does not know that he has rivals, and does not rest. After so many lost batches in a row somebody raises the epoch, which
+ * nobody can overlook; again after a second at the earliest.
+ */
+const LOSSES_MAX = 2
+const ANNOUNCE_EVERY_MS = 1_000
 /** What begins something. It is refused first, so that there is room for what ends what was begun. */
 const BEGINNINGS: ReadonlySet<CommandKind> = new Set(['hold', 'meter', 'debit', 'checkout'])
 
@@ -206,7 +212,8 @@ export class Fallback {
     // Once it is known to be away the rest of the batch need not find out one by one.
     const away = this.#context.turnedAway(false)
     if (away) throw away
-    const snapshot = await this.#context.journal.takeOver(lane.place.ref, lane.joinsOnly && !this.#isRedisAway(lane))
+    const joinOnly = lane.joinsOnly && !this.#isRedisAway(lane)
+    const snapshot = await this.#context.journal.takeOver(lane.place.ref, { joinOnly, announce: this.#announces(lane) })
     if (snapshot === 'loaded') {
       lane.postgresUntil = 0
       for (const attempt of group) this.#context.again(attempt)
@@ -237,6 +244,18 @@ export class Fallback {
     } finally {
       if (lane.postgresUntil === Number.POSITIVE_INFINITY) lane.postgresUntil = clock.now() + options.postgresSpellMs
     }
+  }
+
+  #belongsHere(lane: Lane): boolean {
+    return this.#isRedisAway(lane) || lane.postgresUntil > this.#context.clock.now()
+  }
+
+  #announces(lane: Lane): boolean {
+    const now = this.#context.clock.now()
+    if (lane.losses < LOSSES_MAX || now < lane.announceFrom) return false
+    lane.losses = 0
+    lane.announceFrom = now + ANNOUNCE_EVERY_MS
+    return true
   }
 
   #isRedisAway({ place }: Lane): boolean {
@@ -333,18 +352,20 @@ export class Fallback {
     if (!verdicts.every(({ type }) => type === 'appended' || type === 'there')) {
       lane.owned = null
       lane.meetRivals(this.#context.clock.now())
+      lane.losses += 1
       const raised = verdicts.find((verdict) => verdict.type === 'epoch')
       if (raised) this.#context.follow(lane, raised.owner, raised.epoch)
       this.#context.telemetry.count?.('holdfast_recoveries_total', { what: 'stale' })
       for (const { attempt, own } of decided) {
         // Come again, it would fail again, and everybody who is decided with it.
         if (verdicts[own]?.type === 'bad') attempt.refuse(notStorable())
-        else if (raised) this.#context.again(attempt)
+        else if (raised || !this.#belongsHere(lane)) this.#context.again(attempt)
         // The next batch reads the state anew, and looks for the keys first.
         else this.#queue(attempt)
       }
       return
     }
+    if (filed.length > 0) lane.losses = 0
     const last = filed[verdicts.findLastIndex(({ type }) => type === 'appended')]
     if (last) this.#context.witnesses.note(lane.place.ref, last.entry)
     const proven = fresh || verdicts.at(-1)?.type === 'appended'

@@ -57,6 +57,9 @@ export class Lane implements Knowledge {
   joinsOnly = false
   /** Until then others who decide for it, on whichever path, are taken to be at work. */
   rivalsUntil = 0
+  /** Batches in a row that were lost to others on the Postgres path, who may not know that there is anybody else. */
+  losses = 0
+  announceFrom = 0
   /** Waiting for the state to be loaded into Redis. */
   parked: Attempt[] = []
   loading = false

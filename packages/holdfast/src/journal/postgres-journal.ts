@@ -28,6 +28,7 @@ import type {
   Refusal,
   Snapshot,
   Standing,
+  TakeOver,
   Verdict,
   WalletRow,
   Witness,
@@ -268,9 +269,12 @@ export class PostgresJournal implements Journal {
     await stop(this.#ask, epoch, because)
   }
 
-  async takeOver(ref: string, joinOnly: boolean): Promise<Snapshot | 'memory' | 'loaded' | null> {
+  async takeOver(
+    ref: string,
+    { joinOnly = false, announce = false }: TakeOver = {},
+  ): Promise<Snapshot | 'memory' | 'loaded' | null> {
     return this.#withHolds(ref, async (tx): Promise<Snapshot | 'memory' | 'loaded' | null> => {
-      const [row] = await tx.query<StateRow>('takeOver', [ref, joinOnly])
+      const [row] = await tx.query<StateRow>('takeOver', [ref, joinOnly, announce])
       if (row) return snapshot(row, (await openHolds(tx, [{ ref, since: row.since }]))[0] ?? [])
       const [there] = await tx.query<WalletTableRow>('readWallets', [`{${ref}}`])
       if (!there) return null

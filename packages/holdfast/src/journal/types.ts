@@ -51,6 +51,13 @@ export interface Confirmation {
   readonly hold: 'unknown' | 'closed' | 'expired'
 }
 
+export interface TakeOver {
+  /** Not from Redis. */
+  readonly joinOnly?: boolean
+  /** Also from others on the Postgres path, who notice by that that they are not alone. */
+  readonly announce?: boolean
+}
+
 /**
  * Something that is known to be in the journal, because its append was seen to succeed: an entry, or with seq 0 the wallet itself. Commits
  * are kept in order, so a database that has the latest has all of them; one that has not was put back, or lost some in a failover.
@@ -155,7 +162,7 @@ export interface Journal {
    * The Postgres path takes the wallet over, or joins others who did. `memory`: Redis may know more, so nobody may. `loaded`: who would only
    * join found it with Redis.
    */
-  takeOver(ref: string, joinOnly: boolean): Promise<Snapshot | 'memory' | 'loaded' | null>
+  takeOver(ref: string, how?: TakeOver): Promise<Snapshot | 'memory' | 'loaded' | null>
   /**
    * The stock of a sale after its entry `seq`. By itself, because it may take seconds, and neither its row nor those who raise other epochs
    * should wait for that: what is before an entry never changes.

@@ -894,9 +894,9 @@ UPDATE settings
 SET stopped_at = coalesce(stopped_at, clock_ms()), stopped_because = coalesce(stopped_because, $2), stopped_epoch = greatest(stopped_epoch, $1)
 WHERE epoch_floor < $1`,
   takeNumbers: `SELECT take_numbers($1, $2, $3, $4, false, $5) AS last`,
-  takeOver: `-- The Postgres path owns the wallet before it decides: an epoch of Redis is raised, unless $2, and one of its own is joined.
+  takeOver: `-- The Postgres path owns the wallet before it decides: an epoch of Redis is raised, unless $2, and one of its own is joined, unless $3.
 UPDATE wallets
-SET epoch = CASE WHEN owner = 'postgres' AND epoch > timeline_epoch() THEN epoch
+SET epoch = CASE WHEN NOT $3::boolean AND owner = 'postgres' AND epoch > timeline_epoch() THEN epoch
                  ELSE greatest(epoch + 1, timeline_epoch() + 1) END,
     owner = 'postgres'
 WHERE ref = $1 AND NOT memory AND (NOT $2::boolean OR owner = 'postgres' AND epoch > timeline_epoch())

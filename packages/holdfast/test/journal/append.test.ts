@@ -219,7 +219,9 @@ describe.each(Object.keys(SUBJECTS))('append to the journal of %s', (name) => {
     const wallet = await newWallet(subject.journal)
     const { epoch } = wallet.state
     wallet.state.epoch += 1
-    expect(await append(subject.journal, wallet.file(wallet.credit('a')))).toEqual([{ type: 'epoch', epoch, owner: 'redis' }])
+    expect(await append(subject.journal, wallet.file(wallet.credit('a')))).toEqual([
+      { type: 'epoch', epoch, owner: 'redis' },
+    ])
   })
 
   test('a dump of a later timeline, restored into a younger server, goes on from its own epochs', async () => {

@@ -28,7 +28,7 @@ describe.each(Object.keys(SUBJECTS))('loading a wallet from the journal of %s', 
   }
 
   async function takeOver(ref: string): Promise<Snapshot> {
-    const taken = await journal.takeOver(ref, false)
+    const taken = await journal.takeOver(ref)
     if (taken === null || typeof taken === 'string') throw new Error(`Not taken over: ${taken}`)
     return taken
   }
@@ -138,24 +138,33 @@ describe.each(Object.keys(SUBJECTS))('loading a wallet from the journal of %s', 
     expect((await takeOver(ref)).state.epoch).toBe(redis.state.epoch + 1)
     expect(await verdictsOf(journal, [...one.file(late), ...redis.file(redis.credit('c'))])).toEqual(['epoch', 'epoch'])
     expect(await journal.read([ref])).toMatchObject([{ owner: 'postgres' }])
-    expect(await journal.takeOver(newRef(), false)).toBeNull()
+    expect(await journal.takeOver(newRef())).toBeNull()
   })
 
   test('who would only join takes nothing from Redis', async () => {
     const ref = await open()
     const loaded = await load(journal, ref)
-    expect(await journal.takeOver(ref, true)).toBe('loaded')
+    expect(await journal.takeOver(ref, { joinOnly: true })).toBe('loaded')
     expect(await verdictsOf(journal, loaded.file(loaded.credit('a')))).toEqual(['appended'])
     const taken = await takeOver(ref)
-    expect(await journal.takeOver(ref, true)).toMatchObject({ state: { epoch: taken.state.epoch, seq: 1 } })
+    expect(await journal.takeOver(ref, { joinOnly: true })).toMatchObject({
+      state: { epoch: taken.state.epoch, seq: 1 },
+    })
     const late = { ref, epoch: loaded.state.epoch, seq: 1, head: loaded.state.head, key: 'k', hold: '' }
     expect(await journal.confirm([late])).toMatchObject([{ stands: false, owner: 'postgres' }])
     expect(await append(journal, loaded.file(loaded.credit('b')))).toEqual([
       { type: 'epoch', epoch: taken.state.epoch, owner: 'postgres' },
     ])
+    // Who announces himself is noticed by those who are there already.
+    const here = new Writer(ref, taken.state)
+    const announced = await journal.takeOver(ref, { joinOnly: true, announce: true })
+    expect(announced).toMatchObject({ state: { epoch: taken.state.epoch + 1, seq: 1 } })
+    expect(await append(journal, here.file(here.credit('c')))).toEqual([
+      { type: 'epoch', epoch: taken.state.epoch + 1, owner: 'postgres' },
+    ])
     await subject.leaveTimeline()
-    expect(await journal.takeOver(ref, true)).toBe('loaded')
-    expect(await journal.takeOver(newRef(), true)).toBeNull()
+    expect(await journal.takeOver(ref, { joinOnly: true, announce: true })).toBe('loaded')
+    expect(await journal.takeOver(newRef(), { joinOnly: true })).toBeNull()
   })
 
   test('a take-over leaves an epoch of another timeline behind', async () => {
@@ -175,7 +184,7 @@ describe.each(Object.keys(SUBJECTS))('loading a wallet from the journal of %s', 
     expect(await raise(journal, ref, { memory: true })).toMatchObject({ memory: true })
     const raised = await raise(journal, ref)
     expect(raised?.memory).toBe(true)
-    expect(await journal.takeOver(ref, false)).toBe('memory')
+    expect(await journal.takeOver(ref)).toBe('memory')
     expect(await journal.read([ref])).toMatchObject([{ owner: 'redis', memory: true, epoch: raised?.state.epoch }])
   })
 

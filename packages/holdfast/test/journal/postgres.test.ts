@@ -262,7 +262,7 @@ test('a deadlock is tried again', async () => {
 
 test('a deadline that passes while an append waits for its row counts, if the row was taken over meanwhile', async () => {
   const wallet = await newWallet(journal)
-  const taken = await journal.takeOver(wallet.ref, false)
+  const taken = await journal.takeOver(wallet.ref)
   if (!taken || typeof taken === 'string') throw new Error('not taken over')
   wallet.state = taken.state
   const other = new Postgres(url)
@@ -270,7 +270,7 @@ test('a deadline that passes while an append waits for its row counts, if the ro
   const deadline = Date.now() + 300
   let appending: Promise<string[]> | undefined
   await other.transaction(async (tx) => {
-    await tx.query('takeOver', [wallet.ref, false])
+    await tx.query('takeOver', [wallet.ref, false, false])
     appending = verdictsOf(new PostgresJournal(patient), [{ ref: wallet.ref, entry: wallet.credit('a'), deadline }])
     await vi.waitFor(() => expect(Date.now()).toBeGreaterThan(deadline + 20), { timeout: 2_000, interval: 20 })
   })
@@ -318,7 +318,7 @@ test('what only looks like a run that the row stands inside of is refused', asyn
 
 test('a refusal of the Postgres path waits for the append that may prove it wrong', async () => {
   const wallet = await newWallet(journal)
-  const taken = await journal.takeOver(wallet.ref, false)
+  const taken = await journal.takeOver(wallet.ref)
   if (!taken || typeof taken === 'string') throw new Error('not taken over')
   wallet.state = taken.state
   const { epoch, seq, head } = taken.state

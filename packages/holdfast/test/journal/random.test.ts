@@ -193,7 +193,7 @@ async function compare(writer: Writer, after: string): Promise<void> {
   if (after === 'checkpoint') await both((one) => one.checkpoint(ref))
   if (after === 'relax') await both((one) => one.relax(ref, epoch, seq, due))
   if (after !== 'takeOver' && after !== 'raise' && complete) return
-  const loaded = await both((one) => (after === 'takeOver' ? one.takeOver(ref, false) : raise(one, ref)))
+  const loaded = await both((one) => (after === 'takeOver' ? one.takeOver(ref) : raise(one, ref)))
   if (!loaded || loaded === 'memory') throw new Error('There is no such wallet')
   if (complete) expect([...loaded.state.holds].sort()).toEqual([...writer.state.holds].sort())
   writer.state = { ...loaded.state, at: seq === 0 ? 0 : loaded.state.at }

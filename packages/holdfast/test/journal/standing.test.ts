@@ -45,7 +45,7 @@ describe.each(Object.keys(SUBJECTS))('how the journal of %s stands', (name) => {
     expect(await journal.prove([])).toMatchObject({ stopped: { at: expect.any(Number), because: 'first' } })
     await expect(journal.append(wallet.file(wallet.credit('b')))).rejects.toMatchObject(STOPPED)
     await expect(raise(journal, ref)).rejects.toMatchObject(STOPPED)
-    await expect(journal.takeOver(ref, false)).rejects.toMatchObject(STOPPED)
+    await expect(journal.takeOver(ref)).rejects.toMatchObject(STOPPED)
     const refusal = { ref, epoch, seq, head: hash, key: 'x', hold: '' }
     await expect(journal.confirm([refusal])).rejects.toMatchObject(STOPPED)
     const other = newRef()

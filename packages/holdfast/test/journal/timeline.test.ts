@@ -36,7 +36,7 @@ test('a promoted replica takes nothing that the server before it had decided, an
   await expect(journal.append(pending)).rejects.toMatchObject(away)
   await expect(journal.confirm([refusal])).rejects.toMatchObject(away)
   await expect(raise(journal, wallet.ref)).rejects.toMatchObject(away)
-  await expect(journal.takeOver(wallet.ref, false)).rejects.toMatchObject(away)
+  await expect(journal.takeOver(wallet.ref)).rejects.toMatchObject(away)
 
   const operator = new pg.Client(server.url)
   await operator.connect()
