@@ -2,5 +2,6 @@
 SELECT w.currency, w.seq AS last_seq, true AS complete,
        CASE WHEN $2::bigint = 0 THEN 0 ELSE e.seq END AS seq, coalesce(e.at, w.opened_at) AS at,
        coalesce(e.available, 0) AS available, coalesce(e.reserved, 0) AS reserved, encode(coalesce(e.hash, w.genesis), 'hex') AS head
-FROM wallets w LEFT JOIN entries e ON e.wallet = $1 AND e.seq = $2
+FROM wallets w
+LEFT JOIN LATERAL (SELECT * FROM entries x WHERE x.wallet = $1 AND x.seq >= $2 ORDER BY x.seq LIMIT 1) e ON e.seq = $2
 WHERE w.ref = $1

@@ -7,7 +7,7 @@ WITH RECURSIVE search(low, high) AS (
   UNION ALL
   SELECT CASE WHEN m.at <= $2 THEN m.seq ELSE s.low END, CASE WHEN m.at <= $2 THEN s.high ELSE m.seq - 1 END
   FROM search s CROSS JOIN LATERAL (
-    SELECT e.seq, e.at FROM entries e WHERE e.wallet = $1 AND e.seq = (s.low + s.high + 1) / 2
+    SELECT e.seq, e.at FROM entries e WHERE e.wallet = $1 AND e.seq >= (s.low + s.high + 1) / 2 ORDER BY e.seq LIMIT 1
   ) m
   WHERE s.low < s.high
 )
@@ -15,5 +15,5 @@ SELECT w.currency, w.seq AS last_seq, s.low < w.seq AS complete, s.low AS seq, c
        coalesce(e.available, 0) AS available, coalesce(e.reserved, 0) AS reserved, encode(coalesce(e.hash, w.genesis), 'hex') AS head
 FROM wallets w
 JOIN search s ON s.low = s.high
-LEFT JOIN entries e ON e.wallet = $1 AND e.seq = s.low
+LEFT JOIN LATERAL (SELECT * FROM entries x WHERE x.wallet = $1 AND x.seq >= s.low ORDER BY x.seq LIMIT 1) e ON e.seq = s.low
 WHERE w.ref = $1

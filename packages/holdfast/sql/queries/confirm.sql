@@ -1,4 +1,3 @@
 -- See the function: one statement for many refusals.
-SELECT current, held, seen, hold_made, hold_expired, epoch,
-       CASE WHEN NOT (current AND held) THEN (SELECT w.owner FROM wallets w WHERE w.ref = ($1::uuid[])[n]) END AS owner
+SELECT current, held, seen, hold_made, hold_expired, epoch, CASE WHEN NOT (current AND held) THEN owner END AS owner
 FROM confirm($1, $2, $3, $4, $5, $6) ORDER BY n

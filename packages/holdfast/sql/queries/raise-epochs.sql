@@ -10,4 +10,4 @@ WHERE w.ref = r.ref
 RETURNING replace(w.ref::text, '-', '') AS ref, w.epoch, w.memory, w.seq, encode(w.head, 'hex') AS head, w.at, w.available, w.reserved, w.credit_limit, w.status, w.due, w.since,
           clock_ms() AS clock,
           r.known_epoch <= (SELECT s.epoch_floor FROM settings s) OR (r.known_seq = 0 AND w.genesis = r.known_hash)
-          OR EXISTS (SELECT FROM entries e WHERE e.wallet = w.ref AND e.seq = r.known_seq AND e.hash = r.known_hash) AS holds
+          OR (SELECT e.hash FROM entries e WHERE e.wallet = w.ref AND e.seq >= r.known_seq ORDER BY e.seq LIMIT 1) IS NOT DISTINCT FROM r.known_hash AS holds

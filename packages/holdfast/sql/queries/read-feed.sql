@@ -21,7 +21,7 @@ SELECT p.position AS feed_position, p.mark, p.tenant, p.size, p.at AS fed_at, c.
        (s.terms ->> 'buckets')::integer AS buckets, e.*,
        encode(e.hash, 'hex') AS hash_hex,
        encode(coalesce(lag(e.hash) OVER (PARTITION BY p.position, c.n ORDER BY e.seq),
-                       (SELECT b.hash FROM entries b WHERE b.wallet = e.wallet AND b.seq = e.seq - 1), w.genesis), 'hex') AS prev_hex
+                       (SELECT b.hash FROM entries b WHERE b.wallet = e.wallet AND b.seq < e.seq ORDER BY b.seq DESC LIMIT 1), w.genesis), 'hex') AS prev_hex
 FROM page p
 LEFT JOIN chosen c ON c.position = p.position
 LEFT JOIN wallets w ON w.ref = c.wallet

@@ -6,7 +6,7 @@ SELECT w.epoch, w.seq, e.kind, e.hold, -(e.available_delta + e.reserved_delta) A
        coalesce(closing.hold_captured, last.hold_captured) AS hold_charged,
        (SELECT max(r.hold_refunded) FROM entries r WHERE r.wallet = $1 AND r.hold = e.hold AND r.of_seq IS NOT NULL) AS hold_refunded
 FROM wallets w
-LEFT JOIN entries e ON e.wallet = w.ref AND e.seq = $2
+LEFT JOIN LATERAL (SELECT * FROM entries x WHERE x.wallet = $1 AND x.seq >= $2 ORDER BY x.seq LIMIT 1) e ON e.seq = $2
 LEFT JOIN LATERAL (
   SELECT x.seq, x.hold_captured FROM entries x
   WHERE x.wallet = $1 AND x.seq >= $2 AND x.hold = e.hold AND x.kind IN ('settle', 'release', 'expire')

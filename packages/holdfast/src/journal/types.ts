@@ -44,7 +44,7 @@ export interface Confirmation {
   readonly stands: boolean
   /** The wallet's epoch now. */
   readonly epoch: number
-  /** Who decided for it when this was asked. Null: it stands, or there is no such wallet. */
+  /** Who decides for it now. Null: it stands, or there is no such wallet. */
   readonly owner: Owner | null
   /** The key is in the journal: the refusal must not be told. */
   readonly seen: boolean

@@ -321,9 +321,9 @@ BEGIN
   IF cardinality(moved) < runs THEN
     SELECT array_agg(r.run) FILTER (WHERE NOT r.present), array_agg(r.run) FILTER (WHERE r.present) INTO refused, present
     FROM (
-      SELECT run, EXISTS (
-        SELECT FROM entries e WHERE e.wallet = run_wallet[run] AND e.seq = run_number[run][5] AND e.hash = run_hash[run][2]
-      ) AS present
+      SELECT run, coalesce((
+        SELECT e.hash = run_hash[run][2] FROM entries e WHERE e.wallet = run_wallet[run] AND e.seq >= run_number[run][5] ORDER BY e.seq LIMIT 1
+      ), false) AS present
       FROM generate_subscripts(run_wallet, 1) AS run WHERE after_of[run] IS NULL
     ) AS r;
   END IF;
@@ -341,7 +341,7 @@ END $$;
 CREATE FUNCTION confirm(
   refusal_wallet uuid[], refusal_epoch bigint[], refusal_seq bigint[], refusal_head bytea[], refusal_key text[], refusal_hold text[]
 ) RETURNS TABLE (
-  n bigint, current boolean, held boolean, seen boolean, hold_made boolean, hold_expired boolean, epoch bigint
+  n bigint, current boolean, held boolean, seen boolean, hold_made boolean, hold_expired boolean, epoch bigint, owner wallet_owner
 ) LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
   floor_epoch bigint := timeline_epoch();
@@ -353,11 +353,11 @@ BEGIN
   SELECT r.n,
          coalesce(w.epoch = r.epoch AND w.epoch > floor_epoch, false),
          coalesce((w.seq = r.seq AND w.head = r.head) OR (r.seq = 0 AND w.genesis = r.head)
-                  OR EXISTS (SELECT FROM entries e WHERE e.wallet = r.wallet AND e.seq = r.seq AND e.hash = r.head), false),
+                  OR (SELECT e.hash FROM entries e WHERE e.wallet = r.wallet AND e.seq >= r.seq ORDER BY e.seq LIMIT 1) = r.head, false),
          EXISTS (SELECT FROM entries e WHERE e.wallet = r.wallet AND e.key = r.key),
          EXISTS (SELECT FROM entries e WHERE e.wallet = r.wallet AND e.key = r.hold AND e.kind = 'hold'),
          EXISTS (SELECT FROM entries e WHERE e.wallet = r.wallet AND e.key = '~expire:' || r.hold),
-         w.epoch
+         w.epoch, w.owner
   FROM unnest(refusal_wallet, refusal_epoch, refusal_seq, refusal_head, refusal_key, refusal_hold) WITH ORDINALITY
        AS r(wallet, epoch, seq, head, key, hold, n)
   LEFT JOIN wallets w ON w.ref = r.wallet

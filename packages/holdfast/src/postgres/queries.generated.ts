@@ -139,7 +139,8 @@ SELECT coalesce(clock_ms() - min(audited_at), 0) AS waited FROM audit_shards`,
 SELECT w.currency, w.seq AS last_seq, true AS complete,
        CASE WHEN $2::bigint = 0 THEN 0 ELSE e.seq END AS seq, coalesce(e.at, w.opened_at) AS at,
        coalesce(e.available, 0) AS available, coalesce(e.reserved, 0) AS reserved, encode(coalesce(e.hash, w.genesis), 'hex') AS head
-FROM wallets w LEFT JOIN entries e ON e.wallet = $1 AND e.seq = $2
+FROM wallets w
+LEFT JOIN LATERAL (SELECT * FROM entries x WHERE x.wallet = $1 AND x.seq >= $2 ORDER BY x.seq LIMIT 1) e ON e.seq = $2
 WHERE w.ref = $1`,
   balanceAtTime: `-- The balance after the last entry that was made at or before a time. The time of entries never goes back within a wallet, so the entry is
 -- found by halving: some twenty lookups by seq for a million entries, and no index on the time.
@@ -150,7 +151,7 @@ WITH RECURSIVE search(low, high) AS (
   UNION ALL
   SELECT CASE WHEN m.at <= $2 THEN m.seq ELSE s.low END, CASE WHEN m.at <= $2 THEN s.high ELSE m.seq - 1 END
   FROM search s CROSS JOIN LATERAL (
-    SELECT e.seq, e.at FROM entries e WHERE e.wallet = $1 AND e.seq = (s.low + s.high + 1) / 2
+    SELECT e.seq, e.at FROM entries e WHERE e.wallet = $1 AND e.seq >= (s.low + s.high + 1) / 2 ORDER BY e.seq LIMIT 1
   ) m
   WHERE s.low < s.high
 )
@@ -158,7 +159,7 @@ SELECT w.currency, w.seq AS last_seq, s.low < w.seq AS complete, s.low AS seq, c
        coalesce(e.available, 0) AS available, coalesce(e.reserved, 0) AS reserved, encode(coalesce(e.hash, w.genesis), 'hex') AS head
 FROM wallets w
 JOIN search s ON s.low = s.high
-LEFT JOIN entries e ON e.wallet = $1 AND e.seq = s.low
+LEFT JOIN LATERAL (SELECT * FROM entries x WHERE x.wallet = $1 AND x.seq >= s.low ORDER BY x.seq LIMIT 1) e ON e.seq = s.low
 WHERE w.ref = $1`,
   beginPayments: `-- Writes down what is meant. Written before, it only gets another number, and its id counts; without a wallet nothing is written.
 WITH asked AS (
@@ -255,8 +256,7 @@ WHERE k.owner = $1 AND k.tenant = $2 AND k.operation = $3 AND k.key = $4 AND k.t
 FOR SHARE`,
   completeIdempotencyKey: `SELECT c.*, greatest(1, c.expires_at - clock_ms()) AS keep_left_ms FROM complete_idempotency_key($1, $2, $3, $4, $5, $6, $7) c`,
   confirm: `-- See the function: one statement for many refusals.
-SELECT current, held, seen, hold_made, hold_expired, epoch,
-       CASE WHEN NOT (current AND held) THEN (SELECT w.owner FROM wallets w WHERE w.ref = ($1::uuid[])[n]) END AS owner
+SELECT current, held, seen, hold_made, hold_expired, epoch, CASE WHEN NOT (current AND held) THEN owner END AS owner
 FROM confirm($1, $2, $3, $4, $5, $6) ORDER BY n`,
   consumeToken: `SELECT is_consumed, because FROM consume_token($1, $2, $3, $4, $5)`,
   deadDeliveries: `SELECT id, event_id, event, body, created_at, tries, reason, dead_at FROM webhook_deliveries
@@ -327,7 +327,7 @@ LEFT JOIN entries m ON m.wallet = $1 AND m.key = $2::text AND m.kind = 'hold'
 WHERE w.ref = $1`,
   findKeys: `-- Entries by their keys, for replays. What an entry links to is the hash of the one before it, or what its wallet's chain began with.
 SELECT k.n::integer AS n, e.*, encode(e.hash, 'hex') AS hash_hex,
-       encode(coalesce((SELECT p.hash FROM entries p WHERE p.wallet = e.wallet AND p.seq = e.seq - 1),
+       encode(coalesce((SELECT p.hash FROM entries p WHERE p.wallet = e.wallet AND p.seq < e.seq ORDER BY p.seq DESC LIMIT 1),
                        (SELECT w.genesis FROM wallets w WHERE w.ref = e.wallet)), 'hex') AS prev_hex
 FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS k(wallet, key, n)
 JOIN entries e ON e.wallet = k.wallet AND e.key = k.key
@@ -336,7 +336,7 @@ ORDER BY k.n`,
   holdEntry: `-- How a hold stands: the entry that closed it, or else the last one about it. Sessions that were ended, checkouts, and holds that have expired
 -- are found by the key of that; others are read from where they were made on: as far as the hold lived, not as far as the journal goes.
 SELECT e.*, encode(e.hash, 'hex') AS hash_hex,
-       encode(coalesce((SELECT p.hash FROM entries p WHERE p.wallet = e.wallet AND p.seq = e.seq - 1),
+       encode(coalesce((SELECT p.hash FROM entries p WHERE p.wallet = e.wallet AND p.seq < e.seq ORDER BY p.seq DESC LIMIT 1),
                        (SELECT w.genesis FROM wallets w WHERE w.ref = e.wallet)), 'hex') AS prev_hex
 FROM entries made
 LEFT JOIN LATERAL (
@@ -352,7 +352,9 @@ LEFT JOIN LATERAL (
   WHERE keyed.seq IS NULL AND closing.seq IS NULL AND x.wallet = $1 AND x.seq >= made.seq AND x.hold = $2
   ORDER BY x.seq DESC LIMIT 1
 ) last ON true
-JOIN entries e ON e.wallet = $1 AND e.seq = coalesce(keyed.seq, closing.seq, last.seq)
+CROSS JOIN LATERAL (
+  SELECT * FROM entries x WHERE x.wallet = $1 AND x.seq >= coalesce(keyed.seq, closing.seq, last.seq) ORDER BY x.seq LIMIT 1
+) e
 WHERE made.wallet = $1 AND made.key = $2 AND made.kind = 'hold'`,
   insertApiKey: `INSERT INTO api_keys (id, tenant, name, scopes, wallet_prefix, hash, created_at, expires_at, rate_max, concurrent_max, body_max_bytes)
 VALUES ($1, $2, $3, $4, $5, $6, clock_ms(), clock_ms() + $7::bigint, $8, $9, $10)
@@ -363,10 +365,11 @@ INSERT INTO webhooks (id, tenant, url, events, wallet_prefix, balance_low, creat
 SELECT $1, $2, $3, $4, $5, $6, clock_ms(), h.position, f.mark FROM feed_head h JOIN feed f ON f.position = h.position
 WHERE (SELECT count(*) FROM webhooks w WHERE w.tenant = $2) < $7
 RETURNING id, tenant, url, events, wallet_prefix, balance_low, created_at, failing_since, 0 AS waiting, 0 AS dead`,
-  inspectRefused: `-- What the journal says about entries that were refused. A statement of its own, so that it sees who won the race.
+  inspectRefused: `-- What the journal says about entries that were refused. A statement of its own, so that it sees who won the race. An entry is asked for as the
+-- first from its seq on: see prove-standing.sql.
 SELECT e.n::integer AS n, w.epoch, w.owner, w.seq, w.epoch > t.floor AS current,
        encode(w.head, 'hex') AS head, w.available, w.reserved, t.clock,
-       (SELECT encode(x.hash, 'hex') FROM entries x WHERE x.wallet = e.wallet AND x.seq = e.seq) AS hash_there,
+       (SELECT encode(x.hash, 'hex') FROM entries x WHERE x.wallet = e.wallet AND x.seq >= e.seq ORDER BY x.seq LIMIT 1) AS hash_there,
        (SELECT x.seq FROM entries x WHERE x.wallet = e.wallet AND x.key = e.key) AS key_seq
 FROM unnest($1::uuid[], $2::bigint[], $3::text[]) WITH ORDINALITY AS e(wallet, seq, key, n)
 CROSS JOIN (SELECT timeline_epoch() AS floor, clock_ms() AS clock) AS t
@@ -672,7 +675,7 @@ WHERE w.ref = r.ref
 RETURNING replace(w.ref::text, '-', '') AS ref, w.epoch, w.memory, w.seq, encode(w.head, 'hex') AS head, w.at, w.available, w.reserved, w.credit_limit, w.status, w.due, w.since,
           clock_ms() AS clock,
           r.known_epoch <= (SELECT s.epoch_floor FROM settings s) OR (r.known_seq = 0 AND w.genesis = r.known_hash)
-          OR EXISTS (SELECT FROM entries e WHERE e.wallet = w.ref AND e.seq = r.known_seq AND e.hash = r.known_hash) AS holds`,
+          OR (SELECT e.hash FROM entries e WHERE e.wallet = w.ref AND e.seq >= r.known_seq ORDER BY e.seq LIMIT 1) IS NOT DISTINCT FROM r.known_hash AS holds`,
   raiseSequence: `INSERT INTO sequences AS s (owner, tenant, operation, scope, gapless, last)
 VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT (owner, tenant, operation, scope, gapless) DO UPDATE SET last = greatest(s.last, EXCLUDED.last)
@@ -695,7 +698,7 @@ WHERE sale = $1 AND (at, writer, n) > ($2, $3, $4)
 ORDER BY at, writer, n LIMIT $5`,
   readEntries: `-- A page of a journal by seq, each entry with what it links to. Looked up one by one: a join reads all that the wallet ever did.
 SELECT e.*, encode(e.hash, 'hex') AS hash_hex,
-       encode(coalesce((SELECT p.hash FROM entries p WHERE p.wallet = e.wallet AND p.seq = e.seq - 1),
+       encode(coalesce((SELECT p.hash FROM entries p WHERE p.wallet = e.wallet AND p.seq < e.seq ORDER BY p.seq DESC LIMIT 1),
                        (SELECT w.genesis FROM wallets w WHERE w.ref = e.wallet)), 'hex') AS prev_hex
 FROM entries e
 WHERE e.wallet = $1 AND e.seq >= $2 ORDER BY e.seq LIMIT $3`,
@@ -722,7 +725,7 @@ SELECT p.position AS feed_position, p.mark, p.tenant, p.size, p.at AS fed_at, c.
        (s.terms ->> 'buckets')::integer AS buckets, e.*,
        encode(e.hash, 'hex') AS hash_hex,
        encode(coalesce(lag(e.hash) OVER (PARTITION BY p.position, c.n ORDER BY e.seq),
-                       (SELECT b.hash FROM entries b WHERE b.wallet = e.wallet AND b.seq = e.seq - 1), w.genesis), 'hex') AS prev_hex
+                       (SELECT b.hash FROM entries b WHERE b.wallet = e.wallet AND b.seq < e.seq ORDER BY b.seq DESC LIMIT 1), w.genesis), 'hex') AS prev_hex
 FROM page p
 LEFT JOIN chosen c ON c.position = p.position
 LEFT JOIN wallets w ON w.ref = c.wallet
@@ -740,13 +743,13 @@ FROM (VALUES (true)) AS always LEFT JOIN flag_heads h ON h.tenant = $1`,
   readHoldEntries: `-- The entries about a hold in a stretch of its wallet's journal. There is no index for it, which every append would pay for: a stretch is
 -- read by seq, and callers keep it short.
 SELECT e.*, encode(e.hash, 'hex') AS hash_hex,
-       encode((SELECT p.hash FROM entries p WHERE p.wallet = e.wallet AND p.seq = e.seq - 1), 'hex') AS prev_hex
+       encode((SELECT p.hash FROM entries p WHERE p.wallet = e.wallet AND p.seq < e.seq ORDER BY p.seq DESC LIMIT 1), 'hex') AS prev_hex
 FROM entries e
 WHERE e.wallet = $1 AND e.seq >= $3 AND e.seq < $4 AND e.hold = $2
 ORDER BY e.seq`,
   readHoldRefunds: `-- Refunds of a hold's charges from a seq on: they have an index of their own, so it does not matter how much later they came.
 SELECT e.*, encode(e.hash, 'hex') AS hash_hex,
-       encode((SELECT p.hash FROM entries p WHERE p.wallet = e.wallet AND p.seq = e.seq - 1), 'hex') AS prev_hex
+       encode((SELECT p.hash FROM entries p WHERE p.wallet = e.wallet AND p.seq < e.seq ORDER BY p.seq DESC LIMIT 1), 'hex') AS prev_hex
 FROM entries e
 WHERE e.wallet = $1 AND e.hold = $2 AND e.of_seq IS NOT NULL AND e.seq >= $3
 ORDER BY e.seq`,
@@ -827,7 +830,7 @@ SELECT w.epoch, w.seq, e.kind, e.hold, -(e.available_delta + e.reserved_delta) A
        coalesce(closing.hold_captured, last.hold_captured) AS hold_charged,
        (SELECT max(r.hold_refunded) FROM entries r WHERE r.wallet = $1 AND r.hold = e.hold AND r.of_seq IS NOT NULL) AS hold_refunded
 FROM wallets w
-LEFT JOIN entries e ON e.wallet = w.ref AND e.seq = $2
+LEFT JOIN LATERAL (SELECT * FROM entries x WHERE x.wallet = $1 AND x.seq >= $2 ORDER BY x.seq LIMIT 1) e ON e.seq = $2
 LEFT JOIN LATERAL (
   SELECT x.seq, x.hold_captured FROM entries x
   WHERE x.wallet = $1 AND x.seq >= $2 AND x.hold = e.hold AND x.kind IN ('settle', 'release', 'expire')
