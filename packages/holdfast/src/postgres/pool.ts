@@ -48,6 +48,12 @@ const DEFAULT_CONNECTIONS = 10
 const CONNECTIONS_MAX = 1_000
 const DEFAULT_CONNECT_TIMEOUT_MS = 5_000
 const ANSWER_GRACE_MS = 5_000
+/**
+ * How long a connection keeps its plans: at first, and then twice as long each time. A plan that was made while there was little in a table may
+ * read all of a wallet's entries for each one wanted, and Postgres makes another only once it has looked at the table: after a minute, often.
+ */
+const PLANS_MS = 500
+const PLANS_MAX_MS = 60_000
 
 /** The one way to Postgres: every statement of the library passes through here, with its settings, its timing and its errors. */
 export class Postgres {
@@ -67,6 +73,8 @@ export class Postgres {
   #closing: Promise<void> | undefined
   /** Of connections of ours, where they lead to; of those that were brought each transaction tells. */
   readonly #lives = new WeakMap<pg.ClientBase, string | null>()
+  /** Of connections of ours: until when their plans are kept, and how long the last ones were. */
+  readonly #plans = new WeakMap<pg.ClientBase, { until: number; keptMs: number }>()
   #guard: Guard | undefined
   #provenLife: string | undefined
 
@@ -100,6 +108,7 @@ export class Postgres {
           await config.onConnect?.(client)
           const { rows } = await client.query<{ life: string | null }>(setSettings)
           this.#lives.set(client, rows[0]?.life ?? null)
+          this.#plans.set(client, { until: performance.now() + PLANS_MS, keptMs: PLANS_MS })
         },
       }),
     })
@@ -229,6 +238,7 @@ export class Postgres {
     if (this.#scope === 'transaction') return lease
     try {
       await this.#prove(lease, this.#lives.get(client))
+      await this.#renewPlans(lease, client)
       return lease
     } catch (error) {
       // A replica may be promoted at any time, and then it has another life than this connection was told of.
@@ -236,6 +246,16 @@ export class Postgres {
       lease.release()
       throw error
     }
+  }
+
+  async #renewPlans(lease: Lease, client: pg.ClientBase): Promise<void> {
+    const plans = this.#plans.get(client)
+    const now = performance.now()
+    if (!plans || now < plans.until) return
+    plans.keptMs = Math.min(2 * plans.keptMs, PLANS_MAX_MS)
+    plans.until = now + plans.keptMs
+    const answerTimeoutMs = this.#answerTimeoutMs
+    await lease.send({ name: 'renewPlans', text: 'DISCARD PLANS', ifLost: 'not_executed', answerTimeoutMs })
   }
 
   /** Ends the connections of a pool of ours, after the calls that are under way. One that was brought is left alone. */
