@@ -108,8 +108,8 @@ export const PROTOCOL: readonly Mutant[] = [
     patches: [
       {
         file: DATABASE,
-        find: "if (row.owner !== 'postgres' || !this.#isCurrent(row.epoch)) {",
-        replace: 'if (!this.#isCurrent(row.epoch)) {',
+        find: "const joined = row.owner === 'postgres' && this.#isCurrent(row.epoch)",
+        replace: 'const joined = this.#isCurrent(row.epoch)',
       },
     ],
     within: 200,

@@ -43,7 +43,7 @@ const shuffles = fc.array(
     size: fc.integer({ min: 1, max: 12 }),
     order: fc.infiniteStream(fc.integer({ min: 0, max: 1_000 })),
     wrong: fc.constantFrom('nothing', 'again', 'resend', 'old', 'fork', 'forged', 'ahead', 'late', 'bad'),
-    after: fc.constantFrom('nothing', 'nothing', 'raise', 'takeOver', 'checkpoint', 'relax'),
+    after: fc.constantFrom('nothing', 'nothing', 'raise', 'takeOver', 'announce', 'checkpoint', 'relax'),
   }),
   { minLength: 1, maxLength: 8 },
 )
@@ -192,9 +192,12 @@ async function compare(writer: Writer, after: string): Promise<void> {
   const { epoch, seq, due } = writer.state
   if (after === 'checkpoint') await both((one) => one.checkpoint(ref))
   if (after === 'relax') await both((one) => one.relax(ref, epoch, seq, due))
-  if (after !== 'takeOver' && after !== 'raise' && complete) return
-  const loaded = await both((one) => (after === 'takeOver' ? one.takeOver(ref) : raise(one, ref)))
-  if (!loaded || loaded === 'memory') throw new Error('There is no such wallet')
+  const takesOver = after === 'takeOver' || after === 'announce'
+  if (!takesOver && after !== 'raise' && complete) return
+  const loaded = await both((one) =>
+    takesOver ? one.takeOver(ref, { announce: after === 'announce' }) : raise(one, ref),
+  )
+  if (!loaded || typeof loaded === 'string') throw new Error('There is no such wallet')
   if (complete) expect([...loaded.state.holds].sort()).toEqual([...writer.state.holds].sort())
   writer.state = { ...loaded.state, at: seq === 0 ? 0 : loaded.state.at }
 }
