@@ -137,6 +137,10 @@ export class SimJournal implements Journal, Reconcilable {
     return fitting
   }
 
+  canKeep(entry: Entry): boolean {
+    return isStorableEntry(entry)
+  }
+
   confirm(refusals: readonly Refusal[]): Promise<Confirmation[]> {
     const writes = this.#database.confirmWrites(refusals)
     return this.#statement('confirm', writes, () => this.#database.confirm(refusals))

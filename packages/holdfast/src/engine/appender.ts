@@ -1,5 +1,6 @@
 import { HoldfastError } from '../errors/index.js'
-import { hasNumbers, type Verdict } from '../journal/index.js'
+import type { Verdict } from '../journal/index.js'
+import type { Entry } from '../machine/index.js'
 import { notStorable } from './attempt.js'
 import { jitteredMs, sleep } from './clock.js'
 import type { Confirmer } from './confirmer.js'
@@ -225,4 +226,9 @@ export class Appender {
 /** Lost to another who goes the same way, into another Redis or another life of it. Who goes the other way is followed. */
 function isFight(verdict: Verdict): boolean {
   return verdict.type === 'stale' || (verdict.type === 'epoch' && verdict.owner === 'redis')
+}
+
+/** Postgres stores integers, and so many digits of them as a double has. */
+function hasNumbers(entry: Entry): boolean {
+  return Object.values(entry).every((value) => typeof value !== 'number' || Number.isSafeInteger(value))
 }

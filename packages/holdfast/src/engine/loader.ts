@@ -1,5 +1,5 @@
 import { HoldfastError } from '../errors/index.js'
-import { isStorableEntry, type Witness } from '../journal/index.js'
+import type { Witness } from '../journal/index.js'
 import type { WalletState } from '../machine/index.js'
 import type { Place } from '../redis/index.js'
 import type { Look } from '../sequencer/index.js'
@@ -185,12 +185,12 @@ export class Loader {
     const { journal, sequencer, asker } = this.#context
     const { pending } = await sequencer.look(place, 0, asker, 0)
     const entries = pending.flatMap(({ memory, entry }) => (memory ? [entry] : []))
-    const storable = entries.filter(isStorableEntry)
+    const storable = entries.filter((entry) => journal.canKeep(entry))
     const wanted = storable.map(({ key }) => ({ ref: place.ref, key }))
     const found = wanted.length > 0 ? await fromJournal(() => journal.find(wanted)) : []
     return {
       committed: storable.flatMap(({ key }, index) => (found[index] ? [key] : [])),
-      unstorable: entries.flatMap((entry) => (isStorableEntry(entry) ? [] : [entry.key])),
+      unstorable: entries.flatMap((entry) => (journal.canKeep(entry) ? [] : [entry.key])),
     }
   }
 

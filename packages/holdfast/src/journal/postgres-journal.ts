@@ -17,6 +17,7 @@ import {
 import { cutRuns, halve, type Run } from './runs.js'
 import { type Ask, prove, stop } from './standing.js'
 import { Stocks } from './stock.js'
+import { isStorableEntry } from './storable.js'
 import type {
   Charge,
   Confirmation,
@@ -190,6 +191,10 @@ export class PostgresJournal implements Journal {
       if (judged.fits) fitting.push(judged.fits)
     }
     return fitting
+  }
+
+  canKeep(entry: Entry): boolean {
+    return isStorableEntry(entry)
   }
 
   async confirm(refusals: readonly Refusal[]): Promise<Confirmation[]> {

@@ -11,8 +11,3 @@ export function isStorable(text: string): boolean {
 export function isStorableEntry({ key, hold, counter, params, metadata }: Entry): boolean {
   return isStorable(key) && isStorable(hold) && isStorable(counter) && isStorable(params) && isStorable(metadata)
 }
-
-/** Postgres stores integers, and so many digits of them as a double has. Others come from a state that somebody has damaged. */
-export function hasNumbers(entry: Entry): boolean {
-  return Object.values(entry).every((value) => typeof value !== 'number' || Number.isSafeInteger(value))
-}

@@ -151,6 +151,8 @@ export interface Journal {
    * again. One verdict for each, in order. `clock` is Postgres's, ms; 0 when all of it was `bad`.
    */
   append(filed: readonly Filed[]): Promise<{ verdicts: Verdict[]; clock: number }>
+  /** Could it ever be kept? Postgres refuses some texts, whatever else is the matter. */
+  canKeep(entry: Entry): boolean
   /** One read of the primary for many refusals. */
   confirm(refusals: readonly Refusal[]): Promise<Confirmation[]>
   /**

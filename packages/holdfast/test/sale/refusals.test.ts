@@ -9,6 +9,7 @@ const REFUSALS = 5_000
 /** What is asked of Postgres whether anybody buys or not. */
 const BACKGROUND = new Set([
   'proveStanding',
+  'renewPlans',
   'dueWallets',
   'relaxDue',
   'openTransfers',
