@@ -250,6 +250,7 @@ export class Fallback {
     return this.#isRedisAway(lane) || lane.postgresUntil > this.#context.clock.now()
   }
 
+  /** True once: whoever asks announces himself. */
   #announces(lane: Lane): boolean {
     const now = this.#context.clock.now()
     if (lane.losses < LOSSES_MAX || now < lane.announceFrom) return false

@@ -64,7 +64,7 @@ export function judgeRun(run: Run, inspections: readonly Inspection[], clock: nu
   return { verdicts, fits: from >= 0 ? partOf(run, from, to) : null }
 }
 
-/** What rests on an entry that can't be stored will never be accepted. Returns the runs that do not rest on the one before them for that. */
+/** What rests on an entry that can't be stored will never be accepted: that is the verdict for the runs behind `before`, as far as they do. Returns the others. */
 export function judgeBehindBad(before: Run, runs: readonly Run[], verdicts: Verdict[]): readonly Run[] {
   let last = before
   for (const [number, run] of runs.entries()) {
