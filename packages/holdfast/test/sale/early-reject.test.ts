@@ -198,7 +198,6 @@ describe('what is sold', () => {
   })
   afterAll(() => Promise.all([pool.end(), postgres.close()]))
 
-  const sales: SaleName[] = []
   /** A journal as a sale would have left it: a checkout and a purchase of 100 unique items each, of the even ones up to `sold`. */
   async function makeJournal(items: number, sold: number): Promise<SaleName> {
     const ref = randomBytes(16).toString('hex')
@@ -220,19 +219,22 @@ describe('what is sold', () => {
     return { tenant: 'default', id: `sale-${ref}`, terms, refs: [ref] }
   }
 
-  it('is exactly that: of 1,000,000 sold items in 25 sales, and as many that are not', async () => {
-    for (let n = 0; n < 25; n += 1) sales.push(await makeJournal(80_000, 40_000))
-    for (const sale of sales) {
+  it('is exactly that, of two sales, and costs a bit an item', async () => {
+    const sales = [await makeJournal(80_000, 40_000), await makeJournal(80_000, 20_000)]
+    for (const [at, sale] of sales.entries()) {
+      const count = at === 0 ? 40_000 : 20_000
       const sold = new SoldItems({ journal, sold: new PostgresSold(postgres) }, sale)
-      expect((await sold.refresh())?.length).toBe(40_000)
-      expect([sold.count, sold.isAll]).toEqual([40_000, false])
+      expect((await sold.refresh())?.length).toBe(count)
+      expect([sold.count, sold.isAll]).toEqual([count, false])
       let wrong = 0
-      for (let item = 1; item <= 80_000; item += 1) if (sold.has(item) !== (item % 2 === 0)) wrong += 1
+      for (let item = 1; item <= 80_000; item += 1) {
+        if (sold.has(item) !== (item % 2 === 0 && item <= 2 * count)) wrong += 1
+      }
       expect(wrong).toBe(0)
       expect(await sold.refresh()).toEqual([])
       expect(sold.bytes.bits).toBe(10_001)
     }
-  }, 60_000)
+  })
 
   it('takes what a Bloom filter says of fresh items for what it is: a question', async () => {
     const sale = await makeJournal(20_000, 10_000)
