@@ -1,0 +1,94 @@
+import { isOfData, type Postgres, type Transaction } from '../postgres/index.js'
+import { bytesArray } from './array-text.js'
+import { type HoldRow, readState, type StateRow, type WalletTableRow } from './rows.js'
+import type { Raise, Snapshot, TakeOver } from './types.js'
+
+/** Who decides about a wallet from now on, and the state with its open holds to begin with. */
+export class Owning {
+  readonly #postgres: Postgres
+
+  constructor(postgres: Postgres) {
+    this.#postgres = postgres
+  }
+
+  async raise(raises: readonly Raise[]): Promise<(Snapshot | 'locked' | null)[]> {
+    const [first, ...others] = raises
+    if (first && others.length === 0) return this.#withHolds(first.ref, (tx) => this.#raise(tx, raises))
+    try {
+      return await this.#postgres.transaction((tx) => this.#raise(tx, raises))
+    } catch (error) {
+      if (!isOfData(error)) throw error
+      // One of them has something that nobody can read. Each for itself, the others need not wait for that.
+      return raises.map(() => 'locked')
+    }
+  }
+
+  async #raise(tx: Transaction, raises: readonly Raise[]): Promise<(Snapshot | 'locked' | null)[]> {
+    const answers = new Map<string, Snapshot | 'locked'>()
+    let free = raises
+    if (raises.length > 1) {
+      const there = await tx.query<{ ref: string; free: boolean }>('lockFree', [`{${raises.map(({ ref }) => ref)}}`])
+      for (const row of there) if (!row.free) answers.set(row.ref, 'locked')
+      const mine = new Set(there.flatMap((row) => (row.free ? [row.ref] : [])))
+      free = raises.filter(({ ref }) => mine.has(ref))
+    }
+    const rows =
+      free.length > 0 ? await tx.query<StateRow & { ref: string; holds: boolean }>('raiseEpochs', valuesOf(free)) : []
+    const holds = await openHolds(tx, rows)
+    for (const [n, row] of rows.entries()) answers.set(row.ref, { ...snapshot(row, holds[n] ?? []), holds: row.holds })
+    return raises.map(({ ref }) => answers.get(ref) ?? null)
+  }
+
+  async takeOver(
+    ref: string,
+    { joinOnly = false, announce = false }: TakeOver,
+  ): Promise<Snapshot | 'memory' | 'loaded' | null> {
+    return this.#withHolds(ref, async (tx): Promise<Snapshot | 'memory' | 'loaded' | null> => {
+      const [row] = await tx.query<StateRow>('takeOver', [ref, joinOnly, announce])
+      if (row) return snapshot(row, (await openHolds(tx, [{ ref, since: row.since }]))[0] ?? [])
+      const [there] = await tx.query<WalletTableRow>('readWallets', [`{${ref}}`])
+      if (!there) return null
+      return there.memory ? 'memory' : 'loaded'
+    })
+  }
+
+  async checkpoint(ref: string): Promise<void> {
+    await this.#withHolds(ref, (tx) => tx.query('writeCheckpoint', [ref]))
+  }
+
+  /** Work that reads open holds. A checkpoint is only a shortcut: one that can't be read is removed, and the journal read in its place. */
+  async #withHolds<T>(ref: string, work: (tx: Transaction) => Promise<T>): Promise<T> {
+    try {
+      return await this.#postgres.transaction(work)
+    } catch (error) {
+      if (!isOfData(error)) throw error
+    }
+    await this.#postgres.query('dropCheckpoint', [ref])
+    return this.#postgres.transaction(work)
+  }
+}
+
+function snapshot(row: StateRow, holds: readonly HoldRow[]): Snapshot {
+  return { state: readState(row, holds), memory: row.memory, holds: true, clock: Number(row.clock) }
+}
+
+function valuesOf(raises: readonly Raise[]): string[] {
+  const known = raises.map((raise) => raise.known ?? { epoch: 0, seq: 0, hash: '' })
+  return [
+    `{${raises.map(({ ref }) => ref)}}`,
+    `{${raises.map(({ epochMin }) => epochMin)}}`,
+    `{${raises.map(({ memory }) => memory)}}`,
+    `{${known.map(({ epoch }) => epoch)}}`,
+    `{${known.map(({ seq }) => seq)}}`,
+    bytesArray(known.map(({ hash }) => hash)),
+  ]
+}
+
+/** Of rows that the transaction has locked: with a statement of its own, because a hold that was made while they were waited for counts. */
+async function openHolds(tx: Transaction, rows: readonly { ref: string; since: string }[]): Promise<HoldRow[][]> {
+  const holds: HoldRow[][] = rows.map(() => [])
+  if (rows.every(({ since }) => since === '0')) return holds
+  const values = [`{${rows.map(({ ref }) => ref)}}`, `{${rows.map(({ since }) => since)}}`]
+  for (const row of await tx.query<HoldRow & { n: string }>('openHolds', values)) holds[Number(row.n) - 1]?.push(row)
+  return holds
+}
