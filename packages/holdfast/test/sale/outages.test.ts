@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { Holdfast } from 'holdfast'
+import type { Cluster } from 'ioredis'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { freshDatabase } from '../../../../test/servers.js'
 import { type FaultyProxy, startProxy } from '../redis/support/proxy.js'
@@ -45,12 +46,12 @@ const at = (n: number) => processes[n % processes.length] as Holdfast
  * Users who buy until there is nothing left, each as much as the limit allows and then once more; in the middle of it `harm` is done. What is
  * told to everybody must be what the sale says, and what was checked out before is bought after, by its code.
  */
-async function survive(harm: () => Promise<unknown>): Promise<void> {
+async function survive(harm: () => Promise<unknown>, buckets = 1): Promise<void> {
   const [stock, users, perUser] = [120, 30, 4]
   const id = 'survives'
   await at(0)
     .sale(id)
-    .open({ ...terms(), perUser, items: [{ id: 'a', quantity: stock }] })
+    .open({ ...terms(), perUser, buckets, items: [{ id: 'a', quantity: stock }] })
   const early = await Promise.all(
     Array.from({ length: 5 }, (_, n) =>
       at(n)
@@ -177,4 +178,22 @@ describe('a sale with Sentinel', () => {
   beforeEach(() => begin('sentinel'), 120_000)
 
   it('survives a failover in its middle', () => survive(() => topology.failOver('')), 120_000)
+})
+
+describe('a sale in buckets over a Cluster', () => {
+  beforeEach(() => begin('cluster'), 120_000)
+  const BUCKETS = 4
+  const masters = () => (topology.owner as Cluster).nodes('master')
+
+  it('survives FLUSHALL of all servers in its middle', () => {
+    return survive(() => Promise.all(masters().map((node) => node.flushall())), BUCKETS)
+  }, 120_000)
+
+  it('survives a failover of a server that has some of it', () => {
+    const failOver = async () => {
+      const keys = await Promise.all(masters().map((node) => node.keys('hf:*:stock:v1:*')))
+      await topology.failOver(keys.flat()[0] as string)
+    }
+    return survive(failOver, BUCKETS)
+  }, 120_000)
 })
