@@ -11,6 +11,7 @@ import {
   genesisHash,
   hashEntry,
   isSale,
+  REMEMBERED,
   readMeter,
   type WalletState,
 } from '../packages/holdfast/src/machine/index.js'
@@ -82,9 +83,6 @@ export function checkFound(
     return []
   })
 }
-
-/** So many of a wallet's last results are always in Redis. */
-const REMEMBERED = 16
 
 class WalletCheck {
   readonly #wallet: SimWallet
@@ -213,6 +211,10 @@ class WalletCheck {
       else if (!(memory && heard.outcome.durability === 'memory'))
         this.#fault(
           `${asked.key} (${asked.params}) was acknowledged and is ${entry ? 'another' : 'not'} in the journal`,
+        )
+      else if (entry && entry.epoch < told.epoch && told.seq - entry.seq < REMEMBERED)
+        this.#fault(
+          `${asked.key} (${asked.params}) was decided anew from memory, though the journal had it at ${entry.seq}`,
         )
       else if (!entry && !redisForgot && isStorable(asked.metadata) && !this.#restedOnNothing(told, all))
         this.#fault(

@@ -27,7 +27,7 @@ import {
   type WalletRow,
   type Witness,
 } from '../packages/holdfast/src/journal/index.js'
-import type { Entry, Stock } from '../packages/holdfast/src/machine/index.js'
+import { type Entry, REMEMBERED, type Stock } from '../packages/holdfast/src/machine/index.js'
 import { PostgresError } from '../packages/holdfast/src/postgres/index.js'
 import { asRead, type Checkpoint, CLOSES_HOLD, chargeOf, type Kept, openHolds, stockOf } from './database-folds.js'
 import { paymentTable, transferTable } from './intents.js'
@@ -200,7 +200,8 @@ export class SimDatabase {
     row.epoch = Math.max(row.epoch + 1, epochMin, this.epochFloor + 1)
     row.owner = 'redis'
     row.memory ||= memory
-    return { ...this.#load(wallet), holds: known === null || !this.#lacks(known) }
+    const recent = row.memory ? wallet.entries.slice(-REMEMBERED).map(asRead) : []
+    return { ...this.#load(wallet), holds: known === null || !this.#lacks(known), recent }
   }
 
   takeOver(ref: string, { joinOnly = false, announce = false }: TakeOver): Snapshot | 'memory' | 'loaded' | null {
@@ -403,6 +404,6 @@ export class SimDatabase {
       closedHolds: new Map<string, { charged: number; refunded: number }>(),
       stock: null,
     }
-    return { state, memory, holds: true, clock: this.#now() }
+    return { state, memory, holds: true, recent: [], clock: this.#now() }
   }
 }

@@ -20,6 +20,13 @@ export const FORGETTING: readonly Mutant[] = [
     from: 930,
   },
   {
+    rule: 'wallets used from memory come with their last results',
+    without: 'a key that is repeated after a raise is decided a second time, and what rests on that is lost',
+    patches: [{ file: `${ENGINE}/loader.ts`, find: 'recent: snapshot.recent,', replace: 'recent: [],' }],
+    within: 200,
+    from: 60,
+  },
+  {
     rule: 'wallets used from memory have no Postgres path',
     without: 'the Postgres path decides without knowing what Redis acknowledged',
     patches: [{ file: DATABASE, find: "if (row.memory) return 'memory'", replace: '' }],

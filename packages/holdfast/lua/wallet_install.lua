@@ -2,14 +2,16 @@
 -- never resent, because evicted in between and installed twice would be two lives under one epoch.
 --
 -- Entries of the state before that were acknowledged from memory and are not in the journal are decided again, by key, on what
--- Postgres says, unless it can't store them; what no longer fits is reported.
+-- Postgres says, unless it can't store them; what no longer fits is reported. Where that may happen, the last entries of the journal come
+-- along: who repeats one of their keys must not be told "yes" for something that is decided a second time, and refused by the journal later.
 --
 -- KEYS  1 the shard's agenda   2 the wallet   3 the lease   4 its stock, which only a sale has   5 where that was set aside, by `stock_stage`
 -- ARGV  1 name on the agenda   2 who asks   3 deadline, ms of the clock of   4 the server's life that was looked at
 --       5 after how long somebody should look after pending entries, ms   6 after how long a wallet leaves that nobody uses, ms
 --       7 epoch   8 seq   9 head   10 at   11 available   12 reserved   13 limit   14 status   15 due   16 since   17 memory   18 clock
---       19 is it a sale?   20 how many holds   21 how many fields of its stock were set aside
+--       19 is it a sale?   20 how many holds   21 how many fields of its stock were set aside   22 how many of the journal's last entries
 --       for each hold: id, its five numbers
+--       for each of those entries, oldest first: the mark of its key, its bytes
 --       then the keys among the pending entries that the journal has already, or will never take
 -- Returns { 'installed', seq, key, code, key, code, … } (what was acknowledged from memory and is lost, and why)
 --         { 'newer', epoch } · { 'late' } · { 'incomplete' }: not all of its stock is there
@@ -35,8 +37,9 @@ end
 
 local hold_count = tonumber(ARGV[20])
 local field_count = tonumber(ARGV[21])
+local recent_count = tonumber(ARGV[22])
 local final = {}
-for i = 22 + 2 * hold_count, #ARGV do
+for i = 23 + 2 * hold_count + 2 * recent_count, #ARGV do
   final[ARGV[i]] = true
 end
 
@@ -109,12 +112,22 @@ local w = track({
   expire_max = math.huge,
 }, KEYS[2], {})
 for i = 1, hold_count do
-  local amount, captured, left, expires, refunded = string.match(ARGV[21 + 2 * i], '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
-  put(w, 'h:' .. ARGV[20 + 2 * i], format_hold({
+  local amount, captured, left, expires, refunded = string.match(ARGV[22 + 2 * i], '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
+  put(w, 'h:' .. ARGV[21 + 2 * i], format_hold({
     amount = tonumber(amount), captured = tonumber(captured), left = tonumber(left), expires = tonumber(expires),
     refunded = tonumber(refunded),
   }))
 end
+
+local marks = {}
+for i = 1, recent_count do
+  local at = 21 + 2 * hold_count + 2 * i
+  local seq = w.seq - recent_count + i
+  marks[i] = ARGV[at] .. '-'
+  remember(w, seq, ARGV[at + 1])
+  write(w, entry_field(w, seq), ARGV[at + 1])
+end
+w.recent = table.concat(marks)
 
 if w.has_stock then
   w.stock = { key = KEYS[4], loaded = {}, changed = {} }

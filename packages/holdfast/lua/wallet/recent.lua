@@ -67,10 +67,11 @@ local function remember(w, seq, bytes)
   end
 end
 
--- Half of the entries get another place. They are few, and this comes seldom.
+-- Half of the entries get another place. They are few, and this comes seldom. What is not in the ring any more has no mark in the larger one.
 local function grow(w)
   local from = math.max(w.seq - w.ring, w.before - #w.recent / MARK)
   local entries = entries_after(w, from, w.ring)
+  w.recent = string.sub(w.recent, #w.recent - (w.before - from) * MARK + 1)
   w.ring = 2 * w.ring
   for i = 1, #entries do
     remember(w, from + i, entries[i])

@@ -137,6 +137,7 @@ export class Loader {
       deadline: heardAt + options.installWithinMs,
       life: look.life,
       clock: Math.floor(Math.min(snapshot.clock, clock.now() + options.aheadMaxMs)),
+      recent: snapshot.recent,
       finalKeys: [...committed, ...unstorable],
     })
     telemetry.count?.('holdfast_recoveries_total', { what: 'reload' })

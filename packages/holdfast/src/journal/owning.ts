@@ -1,6 +1,7 @@
+import { type Entry, isWhole, REMEMBERED } from '../machine/index.js'
 import { isOfData, type Postgres, type Transaction } from '../postgres/index.js'
 import { bytesArray } from './array-text.js'
-import { type HoldRow, readState, type StateRow, type WalletTableRow } from './rows.js'
+import { type EntryRow, type HoldRow, readEntry, readState, type StateRow, type WalletTableRow } from './rows.js'
 import type { Raise, Snapshot, TakeOver } from './types.js'
 
 /** Who decides about a wallet from now on, and the state with its open holds to begin with. */
@@ -35,7 +36,10 @@ export class Owning {
     const rows =
       free.length > 0 ? await tx.query<StateRow & { ref: string; holds: boolean }>('raiseEpochs', valuesOf(free)) : []
     const holds = await openHolds(tx, rows)
-    for (const [n, row] of rows.entries()) answers.set(row.ref, { ...snapshot(row, holds[n] ?? []), holds: row.holds })
+    const recent = await recentEntries(tx, rows)
+    for (const [n, row] of rows.entries()) {
+      answers.set(row.ref, { ...snapshot(row, holds[n] ?? []), holds: row.holds, recent: recent.get(row.ref) ?? [] })
+    }
     return raises.map(({ ref }) => answers.get(ref) ?? null)
   }
 
@@ -69,7 +73,7 @@ export class Owning {
 }
 
 function snapshot(row: StateRow, holds: readonly HoldRow[]): Snapshot {
-  return { state: readState(row, holds), memory: row.memory, holds: true, clock: Number(row.clock) }
+  return { state: readState(row, holds), memory: row.memory, holds: true, recent: [], clock: Number(row.clock) }
 }
 
 function valuesOf(raises: readonly Raise[]): string[] {
@@ -82,6 +86,27 @@ function valuesOf(raises: readonly Raise[]): string[] {
     `{${known.map(({ seq }) => seq)}}`,
     bytesArray(known.map(({ hash }) => hash)),
   ]
+}
+
+/** Of those that are used from memory. Where somebody has damaged them there are none. */
+async function recentEntries(
+  tx: Transaction,
+  rows: readonly (StateRow & { ref: string })[],
+): Promise<Map<string, Entry[]>> {
+  const recent = new Map<string, Entry[]>()
+  const used = rows.filter(({ memory, seq }) => memory && seq !== '0')
+  if (used.length === 0) return recent
+  const values = [`{${used.map(({ ref }) => ref)}}`, `{${used.map(({ seq }) => seq)}}`, REMEMBERED]
+  for (const { ref } of used) recent.set(ref, [])
+  for (const row of await tx.query<EntryRow & { ref: string; prev_hex: string }>('recentEntries', values)) {
+    recent.get(row.ref)?.push(readEntry(row, row.prev_hex))
+  }
+  for (const { ref, seq, head } of used) {
+    const entries = recent.get(ref) as Entry[]
+    const isChain = entries.every((entry, n) => entry.seq === Number(seq) - entries.length + n + 1 && isWhole(entry))
+    if (!isChain || entries.at(-1)?.hash !== head) recent.delete(ref)
+  }
+  return recent
 }
 
 /** Of rows that the transaction has locked: with a statement of its own, because a hold that was made while they were waited for counts. */

@@ -99,6 +99,8 @@ export interface Snapshot {
   readonly memory: boolean
   /** The journal has what the caller knew to be in it. */
   readonly holds: boolean
+  /** Its last entries (`REMEMBERED`), oldest first, where it is raised and is used from memory; else none. */
+  readonly recent: readonly Entry[]
   /** Postgres's clock, ms. */
   readonly clock: number
 }

@@ -17,6 +17,9 @@ import type { Entry, EntryKind } from './types.js'
 const NUMBERS = 15
 const DIGEST = 40
 
+/** So many of a wallet's last entries Redis always has: the ring of `lua/wallet/recent.lua` begins with room for them. */
+export const REMEMBERED = 16
+
 /** Unpacks the entry that begins at `from`; `entryEnd` tells where it ends. */
 export function unpackEntry(bytes: Buffer, from = 0): Entry {
   const kindAt = from + DIGEST + 1
@@ -62,6 +65,13 @@ export function entryEnd(bytes: Buffer, from: number): number {
   let at = from + DIGEST + 1 + (bytes[from + DIGEST] as number)
   for (let string = 0; string < 4; string += 1) at += 2 + bytes.readUInt16LE(at)
   return at + 4 + bytes.readUInt32LE(at) + NUMBERS * 8 + DIGEST + 2 * 8
+}
+
+export function packEntry(entry: Entry): Buffer {
+  const behind = Buffer.allocUnsafe(DIGEST + 2 * 8)
+  const at = behind.write(entry.hash, 'latin1')
+  behind.writeDoubleLE(entry.since, behind.writeDoubleLE(entry.due, at))
+  return Buffer.concat([packHashed(entry), behind])
 }
 
 export function hashEntry(entry: Entry): string {

@@ -822,6 +822,13 @@ SELECT (SELECT count(*)::integer FROM page) AS wallets,
        replace((SELECT p.wallet FROM page p ORDER BY p.wallet DESC LIMIT 1)::text, '-', '') AS last,
        (SELECT jsonb_agg(jsonb_build_array(replace(w.ref::text, '-', ''), w.tenant, w.epoch))
         FROM page p JOIN wallets w ON w.ref = p.wallet WHERE $5 OR w.since > 0 OR w.at >= $4) AS wanted`,
+  recentEntries: `-- The last $3 entries of wallets whose last seq is known, oldest first, each with what it links to.
+SELECT replace(r.ref::text, '-', '') AS ref, e.*, encode(e.hash, 'hex') AS hash_hex,
+       encode(coalesce((SELECT p.hash FROM entries p WHERE p.wallet = e.wallet AND p.seq < e.seq ORDER BY p.seq DESC LIMIT 1),
+                       (SELECT w.genesis FROM wallets w WHERE w.ref = e.wallet)), 'hex') AS prev_hex
+FROM unnest($1::uuid[], $2::bigint[]) AS r(ref, seq),
+     LATERAL (SELECT * FROM entries n WHERE n.wallet = r.ref AND n.seq > r.seq - $3 ORDER BY n.seq LIMIT $3) AS e
+ORDER BY e.seq`,
   refundFacts: `-- All that the journal knows about a charge: what it was, what was refunded of it, and the same of the hold it came out of.
 -- \`closing\` is read from the charge on: as far as the hold lived, not as far as the journal goes.
 SELECT w.epoch, w.seq, e.kind, e.hold, -(e.available_delta + e.reserved_delta) AS charge,

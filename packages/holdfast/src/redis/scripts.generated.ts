@@ -9601,7 +9601,7 @@ end)
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: 'a1fba126e620b00fef56872fb5c7ab0b8e68ce48',
+  sha1: 'ddf5052fa1509e71ed5b0fc97e8c5966e2260d34',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -10111,6 +10111,7 @@ end
 local function grow(w)
 local from = math.max(w.seq - w.ring, w.before - #w.recent / MARK)
 local entries = entries_after(w, from, w.ring)
+w.recent = string.sub(w.recent, #w.recent - (w.before - from) * MARK + 1)
 w.ring = 2 * w.ring
 for i = 1, #entries do
 remember(w, from + i, entries[i])
@@ -11319,7 +11320,7 @@ return 1
 
 export const walletInspect: Script = {
   name: 'wallet_inspect',
-  sha1: 'f9ade3436de8dd5e70e01322a8aa4d24d6fd2964',
+  sha1: '2eb9db857163c958e685c5edf3d6f184f2beac56',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -11829,6 +11830,7 @@ end
 local function grow(w)
 local from = math.max(w.seq - w.ring, w.before - #w.recent / MARK)
 local entries = entries_after(w, from, w.ring)
+w.recent = string.sub(w.recent, #w.recent - (w.before - from) * MARK + 1)
 w.ring = 2 * w.ring
 for i = 1, #entries do
 remember(w, from + i, entries[i])
@@ -11898,7 +11900,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: 'd4465f52f1be32ebc6a73622d6ea00e75883471f',
+  sha1: 'dd1f62e8f791275887bb9fe58e5498b127fc5316',
   keys: { min: 5, variable: false },
   resend: 'never',
   batchMax: null,
@@ -12408,6 +12410,7 @@ end
 local function grow(w)
 local from = math.max(w.seq - w.ring, w.before - #w.recent / MARK)
 local entries = entries_after(w, from, w.ring)
+w.recent = string.sub(w.recent, #w.recent - (w.before - from) * MARK + 1)
 w.ring = 2 * w.ring
 for i = 1, #entries do
 remember(w, from + i, entries[i])
@@ -12977,8 +12980,9 @@ return { 'newer', digits(old.epoch) }
 end
 local hold_count = tonumber(ARGV[20])
 local field_count = tonumber(ARGV[21])
+local recent_count = tonumber(ARGV[22])
 local final = {}
-for i = 22 + 2 * hold_count, #ARGV do
+for i = 23 + 2 * hold_count + 2 * recent_count, #ARGV do
 final[ARGV[i]] = true
 end
 if field_count > 0 and redis.call('HLEN', KEYS[5]) ~= field_count then
@@ -13038,12 +13042,21 @@ agenda = 0, memory = ARGV[17] == '1', has_stock = ARGV[19] == '1', clock = tonum
 expire_max = math.huge,
 }, KEYS[2], {})
 for i = 1, hold_count do
-local amount, captured, left, expires, refunded = string.match(ARGV[21 + 2 * i], '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
-put(w, 'h:' .. ARGV[20 + 2 * i], format_hold({
+local amount, captured, left, expires, refunded = string.match(ARGV[22 + 2 * i], '^(%S+) (%S+) (%S+) (%S+) (%S+)$')
+put(w, 'h:' .. ARGV[21 + 2 * i], format_hold({
 amount = tonumber(amount), captured = tonumber(captured), left = tonumber(left), expires = tonumber(expires),
 refunded = tonumber(refunded),
 }))
 end
+local marks = {}
+for i = 1, recent_count do
+local at = 21 + 2 * hold_count + 2 * i
+local seq = w.seq - recent_count + i
+marks[i] = ARGV[at] .. '-'
+remember(w, seq, ARGV[at + 1])
+write(w, entry_field(w, seq), ARGV[at + 1])
+end
+w.recent = table.concat(marks)
 if w.has_stock then
 w.stock = { key = KEYS[4], loaded = {}, changed = {} }
 if field_count > 0 then
@@ -13068,7 +13081,7 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: '4b9b959ee337694d10bdca2ad3bf870065e77d12',
+  sha1: '8d4c385d695f7b3bd82b8b205a94b8ff078688b9',
   keys: { min: 3, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -13578,6 +13591,7 @@ end
 local function grow(w)
 local from = math.max(w.seq - w.ring, w.before - #w.recent / MARK)
 local entries = entries_after(w, from, w.ring)
+w.recent = string.sub(w.recent, #w.recent - (w.before - from) * MARK + 1)
 w.ring = 2 * w.ring
 for i = 1, #entries do
 remember(w, from + i, entries[i])
@@ -13657,7 +13671,7 @@ return reply
 
 export const walletRecall: Script = {
   name: 'wallet_recall',
-  sha1: 'acba3cca83b597014ac554fb694e004decca6eab',
+  sha1: '643cc25433b43bb4614fdb7f25d705f286c432bd',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -14157,6 +14171,7 @@ end
 local function grow(w)
 local from = math.max(w.seq - w.ring, w.before - #w.recent / MARK)
 local entries = entries_after(w, from, w.ring)
+w.recent = string.sub(w.recent, #w.recent - (w.before - from) * MARK + 1)
 w.ring = 2 * w.ring
 for i = 1, #entries do
 remember(w, from + i, entries[i])
@@ -14215,7 +14230,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: '2a5836fe3e22466569ad46f06c76290a3486277b',
+  sha1: '79ac936fcb493ecc4d0527ada37d64d9b9fb99e2',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -14725,6 +14740,7 @@ end
 local function grow(w)
 local from = math.max(w.seq - w.ring, w.before - #w.recent / MARK)
 local entries = entries_after(w, from, w.ring)
+w.recent = string.sub(w.recent, #w.recent - (w.before - from) * MARK + 1)
 w.ring = 2 * w.ring
 for i = 1, #entries do
 remember(w, from + i, entries[i])

@@ -7,6 +7,20 @@ const LIFE_BYTES = 32
 /** Odd and large, so that every byte of a key matters. Two keys with one mark cost a look at the entry, and nothing else. */
 const MARK_FACTOR = 0x9e3779b1
 
+/** Of the bytes of a key: by these four it can be looked for. */
+function markOf(bytes: Buffer, from: number, to: number): number {
+  let mark = 0
+  for (let i = from; i < to; i += 1) mark = (Math.imul(mark, MARK_FACTOR) + (bytes[i] as number)) | 0
+  return mark
+}
+
+export function markBytes(key: string): Buffer {
+  const bytes = Buffer.from(key)
+  const mark = Buffer.allocUnsafe(4)
+  mark.writeInt32LE(markOf(bytes, 0, bytes.length))
+  return mark
+}
+
 const NO_LIFE = '-'.repeat(LIFE_BYTES)
 
 /** One message after the other in one buffer that grows to what the largest needed. */
@@ -48,10 +62,8 @@ export class MessageWriter {
   markedString(value: string, lengthBytes: 2): void {
     const from = this.#at + lengthBytes
     this.string(value, lengthBytes)
-    let mark = 0
-    for (let i = from; i < this.#at; i += 1) mark = (Math.imul(mark, MARK_FACTOR) + (this.#bytes[i] as number)) | 0
     this.#reserve(4)
-    this.#at = this.#bytes.writeInt32LE(mark, this.#at)
+    this.#at = this.#bytes.writeInt32LE(markOf(this.#bytes, from, this.#at), this.#at)
   }
 
   /** Which life of a server, or that of none: always as long. */

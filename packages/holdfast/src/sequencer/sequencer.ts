@@ -1,4 +1,4 @@
-import { type Command, type Line, readLines, type WalletState } from '../machine/index.js'
+import { type Command, type Entry, type Line, packEntry, readLines, type WalletState } from '../machine/index.js'
 import type { Place, ScriptRunner } from '../redis/index.js'
 import {
   agendaClaim,
@@ -16,7 +16,7 @@ import {
   walletTend,
   witnessShare,
 } from '../redis/scripts.generated.js'
-import { MessageWriter } from './message.js'
+import { MessageWriter, markBytes } from './message.js'
 import {
   type BatchReply,
   type HotState,
@@ -78,6 +78,8 @@ export interface Installation {
   readonly deadline: number
   readonly life: string
   readonly clock: number
+  /** The journal's last entries, oldest first, up to `state`'s: at most `REMEMBERED`. */
+  readonly recent: readonly Entry[]
   /** Keys among the pending entries that are not to be decided again: the journal has them, or will never take them. */
   readonly finalKeys: readonly string[]
 }
@@ -256,11 +258,11 @@ export class Sequencer {
   }
 
   async install(asker: string, installation: Installation): Promise<InstallReply> {
-    const { place, state, memory, deadline, life, clock, finalKeys } = installation
+    const { place, state, memory, deadline, life, clock, recent, finalKeys } = installation
     // A sale without its stock would be one of which nothing is sold yet.
     if (place.isSale !== (state.stock !== null))
       throw new RangeError('A sale is installed with its stock, a wallet has none')
-    const args: (string | number)[] = [
+    const args: (string | number | Buffer)[] = [
       place.agendaName,
       asker,
       deadline,
@@ -282,10 +284,11 @@ export class Sequencer {
       place.isSale ? '1' : '0',
       state.holds.size,
     ]
-    args.push(state.stock ? stockSize(state.stock) : 0)
+    args.push(state.stock ? stockSize(state.stock) : 0, recent.length)
     for (const [id, hold] of state.holds) {
       args.push(id, `${hold.amount} ${hold.captured} ${hold.left} ${hold.expiresAt} ${hold.refunded}`)
     }
+    for (const entry of recent) args.push(markBytes(entry.key), packEntry(entry))
     args.push(...finalKeys)
     const staged = stagedKey(place, asker, state.epoch)
     const keys = [place.agendaKey, place.walletKey, place.leaseKey, place.stockKey, staged]

@@ -1,3 +1,4 @@
+import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { freshDatabase, freshRedis } from '../../../../test/servers.js'
 import { PostgresJournal } from '../../src/journal/index.js'
@@ -12,16 +13,19 @@ import { Engines, openWallet } from './support/engines.js'
 const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 5), shards: 1 })
 const engines = new Engines(keys)
 let redisUrl: string
+let redis: Redis
 let postgres: Postgres
 let journal: PostgresJournal
 
 beforeAll(async () => {
   redisUrl = await freshRedis()
+  redis = new Redis(redisUrl)
   postgres = new Postgres(await freshDatabase())
   journal = new PostgresJournal(postgres)
 })
 afterAll(async () => {
   await engines.close()
+  redis.disconnect()
   await postgres.close()
 })
 
@@ -106,6 +110,27 @@ it('decides nothing again that came into the journal while it was being loaded',
   await credit('next')
   expect(loads()).toBe(1)
   expect(await inRedis()).toMatchObject({ why: 'trusted', core: { available: 76, reserved: 30, open: 1 } })
+})
+
+it('answers a repeated key with its first answer, however Redis came by the wallet', async () => {
+  const place = keys.of('repeated')
+  await openWallet(journal, place, 'repeated')
+  const { engine, sequencer } = engines.start({ redisUrl, postgres })
+  const credit = (n: number) =>
+    engine.submit(place, command({ kind: 'credit', key: `c${n}`, amount: 100 }), { memory: true, timeoutMs: 5_000 })
+  for (let n = 0; n < 20; n += 1) await credit(n)
+  await until(() => engine.load.backlog === 0)
+  const forgotten = {
+    'loaded anew': async () => sequencer.distrust(place, (await sequencer.look(place, 0, 'test', 0)).epoch),
+    'left, or was flushed': () => redis.del(place.walletKey),
+  }
+  for (const [why, forget] of Object.entries(forgotten)) {
+    await forget()
+    for (let n = 4; n < 20; n += 1) {
+      expect(await credit(n), why).toMatchObject({ replayed: true, durability: 'ledger', entry: { seq: n + 1 } })
+    }
+    expect((await sequencer.look(place, 0, 'test', 0)).core, why).toMatchObject({ available: 2_000, seq: 20 })
+  }
 })
 
 it('is not kept from working by what was acknowledged and can never be stored: that is lost, and said to be', async () => {

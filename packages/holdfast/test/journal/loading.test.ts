@@ -76,6 +76,20 @@ describe.each(Object.keys(SUBJECTS))('loading a wallet from the journal of %s', 
     expect(raised[0]?.state).toEqual(withoutMemory({ ...wallet.state, epoch: TIMELINE + 3 }))
   })
 
+  test('the last entries come along where a wallet is used from memory, and nowhere else', async () => {
+    const [one, other, empty] = [await load(journal, await open()), await load(journal, await open()), await open()]
+    const made = Array.from({ length: 20 }, (_, n) => one.credit(`c${n}`))
+    const few = [other.credit('c'), other.hold('h')]
+    await append(journal, [...one.file(...made), ...other.file(...few)])
+    expect((await raise(journal, one.ref))?.recent).toEqual([])
+    expect((await raise(journal, one.ref, { memory: true }))?.recent).toEqual(made.slice(4).map(kept))
+    const asked = [empty, one.ref, other.ref].map((ref) => ({ ref, epochMin: 0, memory: true, known: null }))
+    const raised = (await journal.raise(asked)) as Snapshot[]
+    expect(raised.map(({ recent }) => recent)).toEqual([[], made.slice(4).map(kept), few.map(kept)])
+    // Once is for good.
+    expect((await raise(journal, other.ref))?.recent).toEqual(few.map(kept))
+  })
+
   test('a raise only grows, reaches what it is asked for, and gives the state', async () => {
     const ref = await open()
     const first = await raise(journal, ref)

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { freshDatabase } from '../../../../test/servers.js'
 import { PostgresJournal } from '../../src/journal/index.js'
 import { Postgres } from '../../src/postgres/index.js'
-import { append, newWallet, type Writer } from './journals.js'
+import { append, newWallet, raise, type Writer } from './journals.js'
 
 /** A wallet that grows fast, in a database that was empty a moment ago: nobody has looked at its tables since. */
 const ENTRIES = 6_000
@@ -37,13 +37,10 @@ async function grow(until: number): Promise<void> {
   }
 }
 
-/** How the connection looks for a key by now. */
-async function planOfFind(): Promise<string> {
+/** How the connection does by now what it has done before. */
+async function planOf(statement: string): Promise<string> {
   const rows = await postgres.transaction((tx) =>
-    tx.execute<{ 'QUERY PLAN': string }>(
-      'test',
-      `EXPLAIN (ANALYZE) EXECUTE "holdfast_findKeys"('{${wallet.ref}}', '{k7}')`,
-    ),
+    tx.execute<{ 'QUERY PLAN': string }>('test', `EXPLAIN (ANALYZE) EXECUTE ${statement}`),
   )
   const lines = rows.map((row) => row['QUERY PLAN']).filter((line) => !line.includes('never executed'))
   return lines.join('\n')
@@ -59,10 +56,19 @@ it('finds a key by its index, also on a connection that has looked for some whil
     .poll(
       async () => {
         await find()
-        return planOfFind()
+        return planOf(`"holdfast_findKeys"('{${wallet.ref}}', '{k7}')`)
       },
       { timeout: 10_000, interval: 100 },
     )
     .not.toMatch(/Rows Removed by Filter/)
   expect(await find()).toMatchObject([{ seq: 8 }])
+})
+
+it('reads no more of a wallet than its last entries when it is loaded', async () => {
+  const raised = await raise(journal, wallet.ref, { memory: true })
+  expect(raised?.recent.map(({ seq }) => seq)).toEqual(Array.from({ length: 16 }, (_, n) => ENTRIES - 15 + n))
+  const plan = await planOf(`"holdfast_recentEntries"('{${wallet.ref}}', '{${ENTRIES}}', 16)`)
+  expect(plan).not.toMatch(/Rows Removed by Filter/)
+  const counts = [...plan.matchAll(/actual time=\S+ rows=(\d+)/g)].map(([, rows]) => Number(rows))
+  expect(Math.max(...counts)).toBe(16)
 })

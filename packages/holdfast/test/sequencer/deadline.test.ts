@@ -36,7 +36,7 @@ afterAll(() => redis.disconnect())
 function install(life: string, deadline: number, epoch: number) {
   const state = emptyState('0'.repeat(40), epoch)
   const clock = Date.now() + MINUTE
-  return sequencer.install('test', { place, state, memory: false, deadline, life, clock, finalKeys: [] })
+  return sequencer.install('test', { place, state, memory: false, deadline, life, clock, recent: [], finalKeys: [] })
 }
 
 async function credit(key: string, deadline: number, life: string | null): Promise<Answer> {

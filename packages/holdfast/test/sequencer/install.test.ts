@@ -1,8 +1,9 @@
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { freshRedis } from '../../../../test/servers.js'
-import { command, type Entry, EXPIRE_MAX, type HoldState } from '../../src/machine/index.js'
-import { Keys } from '../../src/redis/index.js'
+import { command, type Entry, EXPIRE_MAX, type HoldState, REMEMBERED } from '../../src/machine/index.js'
+import { Keys, type Place } from '../../src/redis/index.js'
+import { kept, Writer } from '../journal/journals.js'
 import { emptyState } from '../machine/oracle.js'
 import { AcquaintedSequencer } from './support/acquainted.js'
 import { runnerOn } from './support/runner.js'
@@ -157,6 +158,59 @@ it('decides nothing again that the journal ends with, whoever appended it', asyn
   const { core, pending } = await sequencer.look(place, 0, 'test', 0)
   expect(core).toMatchObject({ seq: 3, available: 70, reserved: 30, open: 3 })
   expect(pending).toMatchObject([{ memory: true, entry: { kind: 'hold', key: 'third' } }])
+})
+
+/** What a journal has, and the state that it ends with. */
+function journalOf(place: Place, count: number) {
+  const writer = new Writer(place.ref, emptyState('0'.repeat(40)))
+  const entries = Array.from({ length: count }, (_, n) => writer.credit(`c${n}`, 1))
+  return { entries: entries.map(kept), state: writer.state }
+}
+
+async function credit(place: Place, names: readonly string[]) {
+  const { answers } = await sequencer.decide({
+    wallets: [{ place, epochMin: 0, epoch: 0, acked: 0, known: 0 }],
+    commands: names.map((key) => ({
+      wallet: 0,
+      command: command({ kind: 'credit', key, amount: 1 }),
+      deadline: Date.now() + 60_000,
+      memory: true,
+    })),
+  })
+  return answers
+}
+
+it('remembers the last results of the journal', async () => {
+  const place = keys.place(keys.ref('remembers'))
+  const { entries, state } = journalOf(place, 20)
+  const recent = entries.slice(-REMEMBERED)
+  const installation = { place, memory: true, deadline: Date.now() + 60_000, clock: Date.now(), finalKeys: [] }
+  await sequencer.install('test', { ...installation, state, recent })
+  expect(await credit(place, ['c4', 'c19', 'new', 'c10'])).toEqual([
+    { type: 'replay', memory: false, entry: entries[4] },
+    { type: 'replay', memory: false, entry: entries[19] },
+    { type: 'accepted', seq: 21 },
+    { type: 'replay', memory: false, entry: entries[10] },
+  ])
+  // As ever: what comes pushes out what is oldest.
+  expect(await credit(place, ['c4', 'c6'])).toMatchObject([{ type: 'accepted', seq: 22 }, { type: 'replay' }])
+})
+
+it.each([3, 40])('remembers them beside %i that are decided again', async (count) => {
+  const place = keys.place(keys.ref(`beside ${count}`))
+  const installation = { place, memory: true, deadline: Date.now() + 60_000, clock: Date.now(), finalKeys: [] }
+  await sequencer.install('test', { ...installation, state: emptyState('0'.repeat(40)) })
+  const again = Array.from({ length: count }, (_, n) => `again${n}`)
+  await credit(place, again)
+  const { entries, state } = journalOf(place, 20)
+  const recent = entries.slice(-REMEMBERED)
+  const later = { ...state, epoch: state.epoch + 1 }
+  expect(await sequencer.install('test', { ...installation, state: later, recent })).toMatchObject({ lost: [] })
+  const { pending } = await sequencer.look(place, 0, 'test', 0)
+  expect(pending.map(({ entry }) => entry.key)).toEqual(again)
+  const last = [...entries.map(({ key }) => key), ...again].slice(-REMEMBERED)
+  expect((await credit(place, last)).map(({ type }) => type)).toEqual(last.map(() => 'replay'))
+  expect(await credit(place, ['c0'])).toMatchObject([{ type: 'accepted', seq: 20 + count + 1 }])
 })
 
 it('keeps a wallet that was last used long ago for as long as one that is used now', async () => {

@@ -97,6 +97,15 @@ it('finds what the same call has decided, and nothing that it has pushed out', a
   expect(answers.slice(4)).toMatchObject([{ entry: { seq: 16 } }, { entry: { seq: 17 } }, { entry: { seq: 19 } }])
 })
 
+it.each([1, 20])('decides what it has forgotten, though it got more room since (%i at a time)', async (at) => {
+  const place = await openWallet(`more room ${at}`)
+  for (let n = 0; n < RING; n += 1) await credit(place, names(n, 1), n)
+  for (let n = 0; n < 20; n += at) await credit(place, names(RING + n, at), RING)
+  const { answers } = await credit(place, names(0, RING + 20), RING)
+  const types = answers.map(({ type }) => type)
+  expect(types).toEqual([...new Array(RING).fill('accepted'), ...new Array(20).fill('replay')])
+})
+
 it('makes no fields but those it fills again', async () => {
   const place = await openWallet('fields')
   for (let n = 0; n < 100; n += 1) await credit(place, names(n, 1), n)

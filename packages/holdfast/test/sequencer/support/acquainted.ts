@@ -14,8 +14,11 @@ export class AcquaintedSequencer extends Sequencer {
     return super.decide({ ...batch, life: await this.#lifeAt((batch.wallets[0] as Knowledge).place) })
   }
 
-  override async install(asker: string, installation: Omit<Installation, 'life'>): Promise<InstallReply> {
-    return super.install(asker, { ...installation, life: await this.#lifeAt(installation.place) })
+  override async install(
+    asker: string,
+    { recent = [], ...installation }: Omit<Installation, 'life' | 'recent'> & Partial<Pick<Installation, 'recent'>>,
+  ): Promise<InstallReply> {
+    return super.install(asker, { ...installation, recent, life: await this.#lifeAt(installation.place) })
   }
 
   async #lifeAt(place: Place): Promise<string> {
