@@ -34,7 +34,7 @@ export function check({ wallets, openTransfers, unbalanced }: Remembered, histor
       commits: new Map(
         wallets.flatMap(({ entries }) => entries.map(({ hash, at }) => [hash, at - CLOCKS_APART_MS] as const)),
       ),
-      redisForgot: true,
+      redisForgotAt: Number.POSITIVE_INFINITY,
       lostHashes: new Map(),
       lostAt: new Map(),
       openings: { openedAt: new Map(), made: new Map() },

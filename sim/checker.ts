@@ -23,8 +23,8 @@ import type { Openings } from './openings.js'
 export interface Circumstances {
   /** When an entry was accepted into the journal, by hash. */
   readonly commits: ReadonlyMap<string, number>
-  /** Then what was acknowledged from memory may be gone. */
-  readonly redisForgot: boolean
+  /** What was acknowledged from memory before this may be gone. */
+  readonly redisForgotAt: number
   /**
    * Entries that went with a primary whose replica lagged, or when an old copy was put back, and when: that they are lost is outside of what
    * is promised. And when a wallet last lost any, by ref.
@@ -202,7 +202,7 @@ class WalletCheck {
 
   checkHeard(operation: Operation, all: readonly Operation[]): void {
     const { heard, command: asked, memory } = operation
-    const { lostHashes, redisForgot } = this.#circumstances
+    const { lostHashes, redisForgotAt } = this.#circumstances
     const entry = this.#byKey.get(asked.key)
     if (heard.type === 'yes') {
       const told = heard.outcome.entry
@@ -216,9 +216,14 @@ class WalletCheck {
         this.#fault(
           `${asked.key} (${asked.params}) was decided anew from memory, though the journal had it at ${entry.seq}`,
         )
-      else if (!entry && !redisForgot && isStorable(asked.metadata) && !this.#restedOnNothing(told, all))
+      else if (
+        !entry &&
+        operation.startedAt > redisForgotAt &&
+        isStorable(asked.metadata) &&
+        !this.#restedOnNothing(told, all)
+      )
         this.#fault(
-          `${asked.key} (${asked.params}) was acknowledged from memory and is lost, though Redis forgot nothing`,
+          `${asked.key} (${asked.params}) was acknowledged from memory and is lost, though Redis forgot nothing since`,
         )
       return
     }

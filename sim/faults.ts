@@ -151,7 +151,7 @@ export class Faults {
     this.#in(lagMs, () => {
       // Another one came first: what this replica follows, or this copy is of, is not the primary any more.
       if (session !== servers.postgres.session) return
-      servers.redisForgot = true
+      servers.forget()
       this.#target.note('postgres_entry_lost', servers.postgres.goBackTo(copy, how))
       if (how === 'put back') servers.putPostgresBack()
       servers.postgres.skewMs = this.#clockOfAnother(servers.postgres.skewMs)

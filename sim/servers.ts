@@ -35,8 +35,8 @@ export class Servers {
   readonly #world: World
   readonly #redis: [RedisServer, RedisServer]
   #master = 0
-  /** Did Redis ever forget something in this schedule? Then what was acknowledged from memory may be gone. */
-  redisForgot = false
+  /** When it last forgot something: what was acknowledged from memory before may be gone. */
+  redisForgotAt = Number.NEGATIVE_INFINITY
   /** Lives of wallets in Redis, by ref and epoch. */
   readonly #lives = new Set<string>()
   /** The floor of epochs that an old copy brought along: nobody has set anything right since. */
@@ -115,18 +115,25 @@ export class Servers {
     this.#master = 1 - this.#master
     this.master.skewMs = skewMs
     this.#begin(copy)
+    // Who still talks to the old one is told things that it alone knows, for as long as that may be.
+    this.redisForgotAt = Number.POSITIVE_INFINITY
     this.#world.tell(() => `${this.master.name} is promoted (its clock at ${Math.round(skewMs)}), ${old} goes on`)
   }
 
   #begin(copy: DataCopy): void {
-    this.redisForgot = true
+    this.forget()
     const { valkey } = this.master
     valkey.load(copy)
     valkey.beginLife(this.#world.chance.hex(40))
   }
 
+  /** What was acknowledged from memory up to now may be gone. */
+  forget(): void {
+    this.redisForgotAt = Math.max(this.redisForgotAt, this.#world.now)
+  }
+
   flushRedis(): void {
-    this.redisForgot = true
+    this.forget()
     this.master.valkey.call('FLUSHALL')
     this.#world.tell(() => `${this.master.name} is flushed`)
   }
@@ -138,7 +145,7 @@ export class Servers {
     const some = this.#world.chance.happens(0.8) && wallets.length > 0 ? wallets : all
     const keys = wanted === undefined ? some : all.filter((key) => key === wanted)
     if (keys.length === 0) return
-    this.redisForgot = true
+    this.forget()
     const key = this.#world.chance.pick(keys)
     this.master.valkey.call('DEL', key)
     this.#world.tell(() => `${this.master.name} evicts ${key}`)

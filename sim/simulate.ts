@@ -160,7 +160,7 @@ export async function simulate(seed: number, machines: Machines, traced = false)
       [...history.filter(soundsAlone), ...refusedHolds(transferers.history), ...refusedPayments(payments)],
       {
         commits,
-        redisForgot: servers.redisForgot,
+        redisForgotAt: servers.redisForgotAt,
         lostHashes,
         lostAt,
         openings,
