@@ -212,7 +212,12 @@ class WalletCheck {
         this.#fault(
           `${asked.key} (${asked.params}) was acknowledged and is ${entry ? 'another' : 'not'} in the journal`,
         )
-      else if (entry && entry.epoch < told.epoch && told.seq - entry.seq < REMEMBERED)
+      else if (
+        entry &&
+        entry.epoch < told.epoch &&
+        told.seq - entry.seq < REMEMBERED &&
+        !this.#isOfBeforeALoss(operation)
+      )
         this.#fault(
           `${asked.key} (${asked.params}) was decided anew from memory, though the journal had it at ${entry.seq}`,
         )
@@ -242,18 +247,24 @@ class WalletCheck {
   }
 
   /** Whoever ends a session does so under the same key: what stands there, or stood there before a replica lost it, may be another's. */
-  #isAnothers({ command: { params, metadata }, startedAt, ref }: Operation, entry: Entry | undefined): boolean {
-    if (startedAt <= (this.#circumstances.lostAt.get(ref) ?? 0)) return true
+  #isAnothers(operation: Operation, entry: Entry | undefined): boolean {
+    const { params, metadata } = operation.command
+    if (this.#isOfBeforeALoss(operation)) return true
     return entry !== undefined && (entry.params !== params || entry.metadata !== metadata)
   }
 
+  #isOfBeforeALoss({ startedAt, ref }: Pick<Operation, 'startedAt' | 'ref'>): boolean {
+    return startedAt <= (this.#circumstances.lostAt.get(ref) ?? Number.NEGATIVE_INFINITY)
+  }
+
   /**
-   * Did it rest on an entry that nobody had acknowledged, and that did not come to pass? Or on one that can't be stored, or whose key was
+   * Did it rest on an entry that nobody had acknowledged, and that did not come to pass, or that Postgres lost? Or on one that can't be stored, or whose key was
    * decided long before, so that Redis did not remember it and decided it anew? Then it may not fit any more.
    */
   #restedOnNothing(told: Entry, all: readonly Operation[]): boolean {
     let { prev } = told
     while (prev !== this.#wallet.genesis && !this.#wallet.entries.some(({ hash }) => hash === prev)) {
+      if (this.#circumstances.lostHashes.has(prev)) return true
       const before = all.find(({ heard }) => heard.type === 'yes' && heard.outcome.entry?.hash === prev)
       if (before?.heard.type !== 'yes' || !before.heard.outcome.entry) return true
       if (!isStorable(before.command.metadata)) return true
@@ -273,7 +284,7 @@ class WalletCheck {
     const { commits, lostAt, openings } = this.#circumstances
     const { ref } = this.#wallet.row
     // It rested on what was true then, and is gone.
-    if (startedAt <= (lostAt.get(ref) ?? 0)) return
+    if (this.#isOfBeforeALoss({ startedAt, ref })) return
     const fault = (why: string) =>
       this.#fault(`${asked.key} (${asked.params}) was refused (${code} ${JSON.stringify(facts)}), but ${why}`)
     if (code === 'invalid_argument') {

@@ -1,7 +1,7 @@
 -- The last entries of a wallet: what is pending (newer than `acked`: Postgres may not have it), and before that the results with which
 -- repeated keys are answered.
 --
--- They stand in a ring: entry `seq` in the field `e:<seq % ring>`. The ring is made twice as large when everything in it is pending; it
+-- They stand in a ring: entry `seq` in the field `e:<seq % ring>`. The ring is made twice as large when all but one in it are pending; it
 -- never shrinks in the life of a state. `recent` in the core has a mark for every entry in the ring, oldest first: four bytes that the
 -- caller made of its key, and whether it was acknowledged from memory. It says where a key may be found; the entry has the last word.
 --
@@ -81,7 +81,7 @@ end
 
 -- Keeps the entry that comes next. `acked` and what is newer stay in the ring whatever comes.
 local function keep(w, c, bytes)
-  if w.seq - w.acked >= w.ring then
+  if w.seq - w.acked >= w.ring - 1 then
     grow(w)
   end
   w.seq = w.seq + 1

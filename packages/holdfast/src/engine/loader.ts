@@ -205,14 +205,14 @@ export class Loader {
 }
 
 /**
- * What the state in Redis, of whichever life, knows to be in the journal. Only an entry that is whole counts, and a look brings no other: a
- * state that somebody damaged says nothing about Postgres.
+ * What the state in Redis, of whichever life, knows to be in the journal: since it was loaded, or since then acknowledged. Only an entry that is
+ * whole counts, and a look brings no other: a state that somebody damaged says nothing about Postgres.
  */
 function acknowledged(ref: string, { core, last, pending }: Look): Witness | null {
-  if (!core || !last || last.seq !== core.acked || last.epoch !== core.epoch) return null
+  if (!core || !last || last.seq !== core.acked || last.epoch > core.epoch) return null
   const head = pending[0]?.entry.prev ?? core.head
   if (last.hash !== head) return null
-  return { ref, epoch: last.epoch, seq: last.seq, hash: last.hash }
+  return { ref, epoch: core.epoch, seq: last.seq, hash: last.hash }
 }
 
 /** It was Postgres that failed, not Redis. */

@@ -88,7 +88,7 @@ function valuesOf(raises: readonly Raise[]): string[] {
   ]
 }
 
-/** Of those that are used from memory. Where somebody has damaged them there are none. */
+/** Of those that are used from memory. What somebody has damaged is left out, and what lies before it. */
 async function recentEntries(
   tx: Transaction,
   rows: readonly (StateRow & { ref: string })[],
@@ -101,12 +101,19 @@ async function recentEntries(
   for (const row of await tx.query<EntryRow & { ref: string; prev_hex: string }>('recentEntries', values)) {
     recent.get(row.ref)?.push(readEntry(row, row.prev_hex))
   }
-  for (const { ref, seq, head } of used) {
-    const entries = recent.get(ref) as Entry[]
-    const isChain = entries.every((entry, n) => entry.seq === Number(seq) - entries.length + n + 1 && isWhole(entry))
-    if (!isChain || entries.at(-1)?.hash !== head) recent.delete(ref)
-  }
+  for (const { ref, seq, head } of used) recent.set(ref, chainUpTo(Number(seq), head, recent.get(ref) as Entry[]))
   return recent
+}
+
+/** The last of these that are one chain, whole, and end so. */
+function chainUpTo(seq: number, head: string, entries: readonly Entry[]): Entry[] {
+  const chain: Entry[] = []
+  for (const entry of entries.toReversed()) {
+    const [next] = chain
+    if (entry.seq !== (next ? next.seq - 1 : seq) || entry.hash !== (next?.prev ?? head) || !isWhole(entry)) break
+    chain.unshift(entry)
+  }
+  return chain
 }
 
 /** Of rows that the transaction has locked: with a statement of its own, because a hold that was made while they were waited for counts. */

@@ -17,7 +17,7 @@ import type { Entry, EntryKind } from './types.js'
 const NUMBERS = 15
 const DIGEST = 40
 
-/** So many of a wallet's last entries Redis always has: the ring of `lua/wallet/recent.lua` begins with room for them. */
+/** So many last entries there is always room for in Redis (the ring of `lua/wallet/recent.lua`), and a wallet used from memory comes with them. */
 export const REMEMBERED = 16
 
 /** Unpacks the entry that begins at `from`; `entryEnd` tells where it ends. */

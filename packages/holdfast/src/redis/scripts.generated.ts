@@ -9601,7 +9601,7 @@ end)
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: 'ddf5052fa1509e71ed5b0fc97e8c5966e2260d34',
+  sha1: 'cfe40c5802be156c65dd075b829803d8678632bd',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -10119,7 +10119,7 @@ write(w, entry_field(w, from + i), entries[i])
 end
 end
 local function keep(w, c, bytes)
-if w.seq - w.acked >= w.ring then
+if w.seq - w.acked >= w.ring - 1 then
 grow(w)
 end
 w.seq = w.seq + 1
@@ -11320,7 +11320,7 @@ return 1
 
 export const walletInspect: Script = {
   name: 'wallet_inspect',
-  sha1: '2eb9db857163c958e685c5edf3d6f184f2beac56',
+  sha1: '49f6393b5ba2f875b383be8d8f7a4177063c17b3',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -11838,7 +11838,7 @@ write(w, entry_field(w, from + i), entries[i])
 end
 end
 local function keep(w, c, bytes)
-if w.seq - w.acked >= w.ring then
+if w.seq - w.acked >= w.ring - 1 then
 grow(w)
 end
 w.seq = w.seq + 1
@@ -11900,7 +11900,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: 'dd1f62e8f791275887bb9fe58e5498b127fc5316',
+  sha1: '908b642f42373ee11d171900de84a8b9ebfb4b40',
   keys: { min: 5, variable: false },
   resend: 'never',
   batchMax: null,
@@ -12418,7 +12418,7 @@ write(w, entry_field(w, from + i), entries[i])
 end
 end
 local function keep(w, c, bytes)
-if w.seq - w.acked >= w.ring then
+if w.seq - w.acked >= w.ring - 1 then
 grow(w)
 end
 w.seq = w.seq + 1
@@ -13081,7 +13081,7 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: '8d4c385d695f7b3bd82b8b205a94b8ff078688b9',
+  sha1: '3b919a11019a4c845f23c851bffd1a74aef29906',
   keys: { min: 3, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -13599,7 +13599,7 @@ write(w, entry_field(w, from + i), entries[i])
 end
 end
 local function keep(w, c, bytes)
-if w.seq - w.acked >= w.ring then
+if w.seq - w.acked >= w.ring - 1 then
 grow(w)
 end
 w.seq = w.seq + 1
@@ -13671,7 +13671,7 @@ return reply
 
 export const walletRecall: Script = {
   name: 'wallet_recall',
-  sha1: '643cc25433b43bb4614fdb7f25d705f286c432bd',
+  sha1: 'e85738dadc468c05bb1d446a458ef098419933ae',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -14179,7 +14179,7 @@ write(w, entry_field(w, from + i), entries[i])
 end
 end
 local function keep(w, c, bytes)
-if w.seq - w.acked >= w.ring then
+if w.seq - w.acked >= w.ring - 1 then
 grow(w)
 end
 w.seq = w.seq + 1
@@ -14230,7 +14230,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: '79ac936fcb493ecc4d0527ada37d64d9b9fb99e2',
+  sha1: 'd41e775dc680a24b0a9b25257dbf6f995679abda',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -14748,7 +14748,7 @@ write(w, entry_field(w, from + i), entries[i])
 end
 end
 local function keep(w, c, bytes)
-if w.seq - w.acked >= w.ring then
+if w.seq - w.acked >= w.ring - 1 then
 grow(w)
 end
 w.seq = w.seq + 1

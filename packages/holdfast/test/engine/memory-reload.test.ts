@@ -1,13 +1,14 @@
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { freshDatabase, freshRedis } from '../../../../test/servers.js'
+import type { Engine } from '../../src/engine/index.js'
 import { PostgresJournal } from '../../src/journal/index.js'
 import { type Command, command } from '../../src/machine/index.js'
 import { Postgres } from '../../src/postgres/index.js'
 import { Keys, type Place } from '../../src/redis/index.js'
 import type { Sequencer } from '../../src/sequencer/index.js'
 import { until } from '../api/support/paths.js'
-import { load, verdictsOf } from '../journal/journals.js'
+import { load, run, verdictsOf } from '../journal/journals.js'
 import { Engines, openWallet } from './support/engines.js'
 
 const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 5), shards: 1 })
@@ -131,6 +132,32 @@ it('answers a repeated key with its first answer, however Redis came by the wall
     }
     expect((await sequencer.look(place, 0, 'test', 0)).core, why).toMatchObject({ available: 2_000, seq: 20 })
   }
+})
+
+it('knows of what it was loaded with that the journal must have it', async () => {
+  const place = keys.of('put back')
+  await openWallet(journal, place, 'put back')
+  const credit = (engine: Engine, key: string, memory = true) =>
+    engine.submit(place, command({ kind: 'credit', key, amount: 100 }), { memory, timeoutMs: 5_000 })
+  const { engine } = engines.start({ redisUrl, postgres })
+  await credit(engine, 'first')
+  await credit(engine, 'second')
+  await until(() => engine.load.backlog === 0)
+  // Nobody has written since it came back into Redis.
+  await redis.del(place.walletKey)
+  expect(await credit(engine, 'second')).toMatchObject({ replayed: true })
+  await engine.close()
+  // A copy of Postgres from before the second, and nobody left who remembers it: but for the wallet in Redis.
+  await redis.del(keys.witnesses)
+  const [first] = await journal.entries(place.ref, 1, 1)
+  await run(
+    postgres,
+    `SET LOCAL session_replication_role = replica; DELETE FROM entries WHERE wallet = '${place.ref}' AND seq = 2;
+     UPDATE wallets SET seq = 1, available = 100, head = '\\x${first?.hash}' WHERE ref = '${place.ref}'`,
+  )
+  const { engine: later } = engines.start({ redisUrl, postgres })
+  await expect(credit(later, 'third', false)).rejects.toMatchObject({ code: 'reconcile_required' })
+  await run(postgres, `UPDATE settings SET stopped_at = NULL, stopped_because = NULL`)
 })
 
 it('is not kept from working by what was acknowledged and can never be stored: that is lost, and said to be', async () => {

@@ -5,7 +5,7 @@ import { appendValues } from '../../src/journal/append-values.js'
 import { cutRuns, type Filed, PostgresJournal, type Run } from '../../src/journal/index.js'
 import { type Entry, MAX_AMOUNT } from '../../src/machine/index.js'
 import { Postgres, type Transaction } from '../../src/postgres/index.js'
-import { append, load, newWallet, run, verdictsOf, type Writer } from './journals.js'
+import { append, load, newWallet, raise, run, verdictsOf, type Writer } from './journals.js'
 
 let url: string
 let postgres: Postgres
@@ -113,6 +113,25 @@ test('an entry that stands where none should be is bad for its wallet alone', as
     'bad',
     'appended',
   ])
+})
+
+test('of the last entries that a wallet is loaded with, those behind one that somebody damaged are left', async () => {
+  const wallet = await newWallet(journal)
+  const made = Array.from({ length: 20 }, (_, n) => wallet.credit(`c${n}`))
+  await append(journal, wallet.file(...made))
+  const harm = (sql: string) => run(postgres, `SET LOCAL session_replication_role = replica; ${sql}`)
+  const seqs = async () => (await raise(journal, wallet.ref, { memory: true }))?.recent.map(({ seq }) => seq)
+  const upTo20 = (from: number) => Array.from({ length: 21 - from }, (_, n) => from + n)
+  const own = `wallet = '${wallet.ref}' AND seq`
+  expect(await seqs()).toEqual(upTo20(5))
+  await harm(`UPDATE entries SET amount = amount + 1 WHERE ${own} = 8`)
+  expect(await seqs()).toEqual(upTo20(9))
+  await harm(`UPDATE entries SET hash = '\\x00' WHERE ${own} = 12`)
+  expect(await seqs()).toEqual(upTo20(14))
+  await harm(`DELETE FROM entries WHERE ${own} = 17`)
+  expect(await seqs()).toEqual(upTo20(19))
+  await harm(`DELETE FROM entries WHERE ${own} = 20`)
+  expect(await seqs()).toEqual([])
 })
 
 test('several processes append overlapping runs of the same wallets: gapless, each entry once', async () => {

@@ -186,12 +186,14 @@ describe('a sale in buckets over a Cluster', () => {
   const masters = () => (topology.owner as Cluster).nodes('master')
 
   it('survives FLUSHALL of all servers in its middle', () => {
+    expect(masters()).toHaveLength(3)
     return survive(() => Promise.all(masters().map((node) => node.flushall())), BUCKETS)
   }, 120_000)
 
   it('survives a failover of a server that has some of it', () => {
     const failOver = async () => {
       const keys = await Promise.all(masters().map((node) => node.keys('hf:*:stock:v1:*')))
+      expect(keys.flat()).toHaveLength(BUCKETS)
       await topology.failOver(keys.flat()[0] as string)
     }
     return survive(failOver, BUCKETS)

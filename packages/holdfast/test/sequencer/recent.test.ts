@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { freshRedis } from '../../../../test/servers.js'
-import { command } from '../../src/machine/index.js'
+import { command, REMEMBERED } from '../../src/machine/index.js'
 import { Keys, type Place } from '../../src/redis/index.js'
 import type { BatchReply } from '../../src/sequencer/index.js'
 import { MessageWriter } from '../../src/sequencer/message.js'
@@ -12,9 +12,6 @@ import { runnerOn } from './support/runner.js'
 
 const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 7), shards: 1 })
 const HEAD = '0'.repeat(40)
-/** What a wallet remembers before it needs more room. */
-const RING = 16
-
 let redis: Redis
 let sequencer: AcquaintedSequencer
 
@@ -75,16 +72,20 @@ it.each([1, 7, 32])('keeps every pending entry, however many there are (%i at a 
 it('remembers the last results when everything is in the journal, and only those', async () => {
   const place = await openWallet('acknowledged')
   for (let n = 0; n < 100; n += 1) await credit(place, names(n, 1), n)
-  const { answers } = await credit(place, [...names(100 - RING, RING), ...names(100 - RING - 1, 1)], 100)
+  const { answers } = await credit(
+    place,
+    [...names(100 - REMEMBERED, REMEMBERED), ...names(100 - REMEMBERED - 1, 1)],
+    100,
+  )
   const types = answers.map(({ type }) => type)
-  expect(types).toEqual([...new Array(RING).fill('replay'), 'accepted'])
+  expect(types).toEqual([...new Array(REMEMBERED).fill('replay'), 'accepted'])
 })
 
 it('finds what the same call has decided, and nothing that it has pushed out', async () => {
   const place = await openWallet('one call')
-  for (let n = 0; n < RING; n += 1) await credit(place, names(n, 1), n)
+  for (let n = 0; n < REMEMBERED; n += 1) await credit(place, names(n, 1), n)
   const asked = ['new', 'newer', 'key 0', 'key 2', 'key 15', 'new', 'key 0']
-  const { answers } = await credit(place, asked, RING)
+  const { answers } = await credit(place, asked, REMEMBERED)
   expect(answers.map(({ type }) => type)).toEqual([
     'accepted',
     'accepted',
@@ -97,20 +98,30 @@ it('finds what the same call has decided, and nothing that it has pushed out', a
   expect(answers.slice(4)).toMatchObject([{ entry: { seq: 16 } }, { entry: { seq: 17 } }, { entry: { seq: 19 } }])
 })
 
-it.each([1, 20])('decides what it has forgotten, though it got more room since (%i at a time)', async (at) => {
-  const place = await openWallet(`more room ${at}`)
-  for (let n = 0; n < RING; n += 1) await credit(place, names(n, 1), n)
-  for (let n = 0; n < 20; n += at) await credit(place, names(RING + n, at), RING)
-  const { answers } = await credit(place, names(0, RING + 20), RING)
+it('decides what it has forgotten, though it got more room since', async () => {
+  const place = await openWallet('more room')
+  for (let n = 0; n < REMEMBERED; n += 1) await credit(place, names(n, 1), n)
+  await credit(place, names(REMEMBERED, 20), REMEMBERED)
+  const { answers } = await credit(place, names(0, REMEMBERED + 20), REMEMBERED)
   const types = answers.map(({ type }) => type)
-  expect(types).toEqual([...new Array(RING).fill('accepted'), ...new Array(20).fill('replay')])
+  // The last one that is in the journal stays: by it a journal that lost it is found out.
+  expect(types).toEqual([...new Array(REMEMBERED - 1).fill('accepted'), ...new Array(21).fill('replay')])
+})
+
+it.each([1, 7, 60])('keeps the last entry that is in the journal, whatever comes (%i at a time)', async (at) => {
+  const place = await openWallet(`acked ${at}`)
+  for (let n = 0; n < 20; n += 1) await credit(place, names(n, 1), n)
+  for (let n = 0; n < 60; n += at) {
+    await credit(place, names(20 + n, Math.min(at, 60 - n)), 20)
+    expect((await sequencer.look(place, 0, 'test', 0)).last).toMatchObject({ seq: 20, key: 'key 19' })
+  }
 })
 
 it('makes no fields but those it fills again', async () => {
   const place = await openWallet('fields')
   for (let n = 0; n < 100; n += 1) await credit(place, names(n, 1), n)
   expect((await redis.hkeys(place.walletKey)).sort()).toEqual(
-    ['core', ...Array.from({ length: RING }, (_, n) => `e:${n}`)].sort(),
+    ['core', ...Array.from({ length: REMEMBERED }, (_, n) => `e:${n}`)].sort(),
   )
 })
 
