@@ -115,6 +115,7 @@ export class Appender {
     this.#waiting -= items.length
     const gaps = new Map<Lane, Item[]>()
     const lost = new Set<Lane>()
+    const refused = new Set<Lane>()
     for (const [index, item] of items.entries()) {
       const verdict = verdicts[index] as Verdict
       this.#context.telemetry.count?.('holdfast_entries_total', { verdict: verdict.type })
@@ -125,11 +126,13 @@ export class Appender {
       } else {
         if (verdict.type === 'epoch') this.#context.follow(item.lane, verdict.owner, verdict.epoch)
         if (isFight(verdict)) lost.add(item.lane)
+        if (verdict.type === 'seen' || verdict.type === 'bad') refused.add(item.lane)
         this.#conclude(item, verdict)
       }
     }
     this.#note(items, verdicts)
     for (const lane of lost) lane.stales += 1
+    for (const { place } of refused) this.#context.reload(place)
     for (const [, waiting] of gaps) void this.#mend(waiting)
     if (this.#waiting === 0) this.#drained?.()
   }
@@ -203,6 +206,7 @@ export class Appender {
       const epoch = (items[0] as Item).entry.epoch
       lane.distrust(epoch + 1)
       for (const item of items) this.#retry(item)
+      this.#context.reload(lane.place)
       return
     }
     if (gaps > 1) {

@@ -136,6 +136,7 @@ export class Engine {
       follow: (lane, owner, epoch) => this.#router.follow(lane, owner, epoch),
       refuse: (attempt, error) => this.#router.refuse(attempt, error),
       readCharge: (attempt) => void this.#router.readCharge(attempt),
+      reload: (place) => void this.touch(place).catch(() => {}),
       file: (items: readonly Item[]) => this.#appender.add(items),
       full: () => postgres.open || this.#appender.backlog >= options.backlogMax,
       ended: () => this.#ended,

@@ -108,7 +108,7 @@ export class Sweeper {
     for (const [index, lane] of lanes.entries()) {
       const run = runs[index]
       // A command that meets the same has the wallet loaded anew.
-      if (run === 'broken') this.#parts.touch(lane.place).catch(() => {})
+      if (run === 'broken') this.#context.reload(lane.place)
       else if (run) fresh.push(...lane.learn(run))
     }
     if (fresh.length > 0) {
