@@ -27,6 +27,20 @@ export const FORGETTING: readonly Mutant[] = [
     from: 60,
   },
   {
+    rule: 'what the journal will never take does not stay in Redis',
+    without:
+      'nobody uses the wallet any more: it shows a wrong balance, and what was acknowledged from memory behind it is never durable',
+    patches: [
+      {
+        file: `${ENGINE}/appender.ts`,
+        find: 'for (const { place } of refused) this.#context.reload(place)',
+        replace: '',
+      },
+    ],
+    within: 10,
+    from: 19_720,
+  },
+  {
     rule: 'wallets used from memory have no Postgres path',
     without: 'the Postgres path decides without knowing what Redis acknowledged',
     patches: [{ file: DATABASE, find: "if (row.memory) return 'memory'", replace: '' }],
