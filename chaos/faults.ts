@@ -14,6 +14,7 @@ export interface Fault {
 }
 
 const HEAL_WITHIN_MS = 30_000
+const ASK_AGAIN_MS = 7_000
 
 export async function until(what: string, isSo: () => Promise<boolean>): Promise<void> {
   const deadline = performance.now() + HEAL_WITHIN_MS
@@ -135,12 +136,15 @@ export async function failOverToLaggingReplica(trial: Trial): Promise<number> {
 export async function handOver(trial: Trial): Promise<void> {
   const { place } = trial
   const before = await place.masters()
-  // Sentinels may still be busy with the last time.
-  await until('it is handed over', async () => {
-    await place.promote()
-    return true
+  let askedAt = Number.NEGATIVE_INFINITY
+  await until('another one is master', async () => {
+    // Sentinels may still be busy with the last time; and a replica that does not catch up within five seconds gives up, and says nothing.
+    if (performance.now() - askedAt > ASK_AGAIN_MS) {
+      await place.promote()
+      askedAt = performance.now()
+    }
+    return (await place.masters()).some((node) => !before.includes(node))
   })
-  await until('another one is master', async () => (await place.masters()).some((node) => !before.includes(node)))
   await until('the old master follows', async () => {
     const masters = await place.masters()
     const old = before.filter((node) => !masters.includes(node))

@@ -24,7 +24,7 @@ export const FORGETTING: readonly Mutant[] = [
     without: 'a key that is repeated after a raise is decided a second time, and what rests on that is lost',
     patches: [{ file: `${ENGINE}/loader.ts`, find: 'recent: snapshot.recent,', replace: 'recent: [],' }],
     within: 200,
-    from: 60,
+    from: 300,
   },
   {
     rule: 'what the journal will never take does not stay in Redis',

@@ -148,7 +148,7 @@ export const PROTOCOL: readonly Mutant[] = [
         replace: "if (attempt.memory) return attempt.accept(entry, true, 'memory')",
       },
     ],
-    from: 600,
+    from: 740,
     within: 60,
   },
   {
@@ -214,7 +214,7 @@ export const PROTOCOL: readonly Mutant[] = [
     without: 'a gap that nobody can fill',
     patches: [
       { file: LUA, find: 'local RING = 16', replace: 'local RING = 2' },
-      { file: LUA, find: 'if w.seq - w.acked >= w.ring then', replace: 'if false then' },
+      { file: LUA, find: 'if w.seq - w.acked >= w.ring - 1 then', replace: 'if false then' },
     ],
     within: 50,
   },
