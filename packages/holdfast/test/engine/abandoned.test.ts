@@ -74,11 +74,16 @@ it('is put right by whoever hears of it', async () => {
   await expect.poll(() => rest(sequencer, place)).toEqual({ available: 2_200, reserved: 0, pending: 0 })
 })
 
-it.each([false, true])(
-  'is put right by whoever looks after wallets, with what rests on it (from memory: %s)',
-  async (memory) => {
-    const { place, engine, sequencer } = await forgetful(`left ${memory}`, { memory })
-    await decide(sequencer, place, [credit('old'), hold('h')], memory)
+const REFUSED = {
+  'that is in the journal already': credit('old'),
+  "that can't be stored": command({ kind: 'credit', key: 'bad', amount: 100, metadata: '\0' }),
+}
+
+it.each(Object.entries(REFUSED).flatMap(([why, refused]) => [false, true].map((memory) => ({ why, refused, memory }))))(
+  'is put right by whoever looks after wallets, with what rests on it: one $why (from memory: $memory)',
+  async ({ why, refused, memory }) => {
+    const { place, engine, sequencer } = await forgetful(`${why} ${memory}`, { memory })
+    await decide(sequencer, place, [refused, hold('h')], memory)
     expect(await rest(sequencer, place)).toEqual({ available: 2_270, reserved: 30, pending: 2 })
     engine.start()
     await expect
