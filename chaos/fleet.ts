@@ -4,7 +4,7 @@ import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { build } from 'esbuild'
 import type { ConnectOptions } from 'holdfast'
-import { AnswerCount, type Asked, readHistory, type Seen } from './history.js'
+import { type Asked, readHistory, type Seen, YesCount } from './history.js'
 import type { WorkerOrder } from './worker.js'
 
 /**
@@ -17,7 +17,7 @@ const CACHE = 'node_modules/.cache/holdfast'
 export class Worker {
   readonly name: string
   readonly historyFile: string
-  readonly answers: AnswerCount
+  readonly yeses: YesCount
   readonly #child: ChildProcess
   readonly #exited: Promise<[number | null, NodeJS.Signals | null]>
   #stderr = ''
@@ -26,7 +26,7 @@ export class Worker {
   constructor(program: string, order: WorkerOrder) {
     this.name = order.name
     this.historyFile = order.historyFile
-    this.answers = new AnswerCount(order.historyFile)
+    this.yeses = new YesCount(order.historyFile)
     this.#child = fork(program, [JSON.stringify(order)], {
       execArgv: ['--enable-source-maps'],
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
@@ -145,9 +145,9 @@ export class Fleet {
     return worker
   }
 
-  /** Answers that callers have had so far. */
-  get answers(): number {
-    return this.#all.reduce((sum, { answers }) => sum + answers.count, 0)
+  /** How often callers were told yes so far. */
+  get yeses(): number {
+    return this.#all.reduce((sum, { yeses }) => sum + yeses.count, 0)
   }
 
   get seen(): Seen[] {
@@ -170,7 +170,7 @@ export class Fleet {
   /** Whatever happened: nobody is left. */
   async stop(): Promise<void> {
     await Promise.all(this.running.map((worker) => worker.kill()))
-    for (const { answers } of this.#all) answers.close()
+    for (const { yeses } of this.#all) yeses.close()
     rmSync(this.#program, { force: true })
   }
 }

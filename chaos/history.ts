@@ -154,8 +154,8 @@ export function readHistory(worker: string, path: string): WorkerHistory {
   return { seen: [...byCall.values()], counts }
 }
 
-/** Counts answers that leave nobody in doubt, as they are written, without reading what it has read before. */
-export class AnswerCount {
+/** Counts how often callers were told yes, as it is written, without reading what it has read before. */
+export class YesCount {
   readonly #path: string
   readonly #chunk = Buffer.alloc(1 << 16)
   #file: number | undefined
@@ -172,7 +172,7 @@ export class AnswerCount {
       read = readSync(this.#file, this.#chunk)
       const lines = (this.#rest + this.#chunk.toString('latin1', 0, read)).split('\n')
       this.#rest = lines.pop() as string
-      this.#count += lines.filter((line) => line.startsWith('{"end"') && !line.includes('"type":"unknown"')).length
+      this.#count += lines.filter((line) => line.startsWith('{"end"') && line.includes('"answer":{"type":"yes"')).length
     }
     return this.#count
   }

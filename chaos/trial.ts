@@ -33,7 +33,7 @@ export interface Verdict {
 }
 
 const FUNDS = 500
-const ANSWERS_WITHIN_MS = 30_000
+const YESES_WITHIN_MS = 30_000
 const FINISH_WITHIN_MS = 60_000
 const REST_WITHIN_MS = 40_000
 /** What nobody touches is looked after sooner than in production, so that a trial need not wait for it. */
@@ -124,12 +124,12 @@ export class Trial {
     await this.startWorker(worker)
   }
 
-  /** Resolves when callers have been answered `answers` times more, so that there is something to lose. */
-  async underLoad(answers = 150): Promise<void> {
-    const wanted = this.#fleet.answers + answers
-    const deadline = performance.now() + ANSWERS_WITHIN_MS
-    while (this.#fleet.answers < wanted) {
-      if (performance.now() > deadline) throw new Error(`Expected ${wanted} answers by now, got ${this.#fleet.answers}`)
+  /** Resolves when callers have been told yes `yeses` times more, so that there is something to lose. */
+  async underLoad(yeses = 150): Promise<void> {
+    const wanted = this.#fleet.yeses + yeses
+    const deadline = performance.now() + YESES_WITHIN_MS
+    while (this.#fleet.yeses < wanted) {
+      if (performance.now() > deadline) throw new Error(`Expected ${wanted} yeses by now, got ${this.#fleet.yeses}`)
       await sleep(20)
     }
   }

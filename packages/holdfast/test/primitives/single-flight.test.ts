@@ -225,9 +225,9 @@ describe.each(TOPOLOGIES)('single flight on %s', (_, open) => {
     })
     broken.hold()
     const shared = [flight.get('a', broken.load), flight.get('a', broken.load)]
-    const waiting = elsewhere.get('a', broken.load)
     await expect.poll(() => broken.loads, SOON).toBe(1)
-    broken.letGo()
+    const waiting = elsewhere.get('a', broken.load)
+    setTimeout(broken.letGo, 300)
     const [first, second, third] = await Promise.allSettled([...shared, waiting])
     expect([first, second]).toEqual(
       [0, 1].map(() => ({ status: 'rejected', reason: expect.objectContaining({ message: 'upstream is down' }) })),
