@@ -21,6 +21,7 @@ CREATE TABLE sale_attempts (
 );
 
 CREATE INDEX sale_attempts_buyer ON sale_attempts (buyer, at) WHERE buyer IS NOT NULL;
-CREATE INDEX sale_attempts_checkout ON sale_attempts (checkout) WHERE checkout IS NOT NULL;
+-- Only of what was done with a checkout: who made it is found by the index before.
+CREATE INDEX sale_attempts_checkout ON sale_attempts (checkout) WHERE checkout IS NOT NULL AND buyer IS NULL;
 -- For pruning: rows come about in the order of their time, so that a few bytes for each stretch of the table tell which of them is old.
 CREATE INDEX sale_attempts_at ON sale_attempts USING brin (at) WITH (pages_per_range = 32, autosummarize = on);

@@ -39,19 +39,17 @@ export class PostgresAttempts {
 
   /** Writes what is not there yet: safe to repeat. */
   async keep(writer: number, rows: readonly AttemptRow[]): Promise<void> {
-    const texts = (field: 'kind' | 'outcome' | 'code' | 'buyer' | 'checkout' | 'items') =>
-      textArray(rows.map((row) => row[field]))
     await this.#postgres.query('keepSaleAttempts', [
       writer,
       `{${rows.map(({ n }) => n)}}`,
       `{${rows.map(({ sale }) => sale)}}`,
       `{${rows.map(({ at }) => at)}}`,
-      texts('kind'),
-      texts('outcome'),
-      texts('code'),
-      texts('buyer'),
-      texts('checkout'),
-      texts('items'),
+      textArray(rows.map(({ kind }) => kind)),
+      textArray(rows.map(({ outcome }) => outcome)),
+      textArray(rows.map(({ code }) => code)),
+      textArray(rows.map(({ buyer }) => buyer)),
+      textArray(rows.map(({ checkout }) => checkout)),
+      textArray(rows.map(({ items }) => items)),
     ])
   }
 

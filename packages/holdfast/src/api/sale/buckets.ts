@@ -1,18 +1,17 @@
 import type { Buckets, Wanted } from '../../engine/index.js'
-import type { SaleItem, SaleTerms } from '../../journal/index.js'
-import { type Keys, readCode } from '../../redis/index.js'
+import type { SaleItem } from '../../journal/index.js'
+import { type Place, readCode } from '../../redis/index.js'
 import { shareOf } from './terms.js'
 
 /** The buckets of a sale, and which of them a buyer is in. Always the same one: that is what keeps the limit exact. */
-export function bucketsOf(keys: Keys, saleId: string, { buckets }: SaleTerms, buyer: string): Buckets {
-  return { places: placesOf(keys, saleId, buckets), target: Number.parseInt(buyer.slice(0, 8), 16) % buckets }
+export function bucketsOf(places: readonly Place[], buyer: string): Buckets {
+  return { places, target: Number.parseInt(buyer.slice(0, 8), 16) % places.length }
 }
 
 /** Those that a code leads to; null: it is no code of this sale. */
-export function bucketsOfCode(keys: Keys, saleId: string, { buckets }: SaleTerms, code: string): Buckets | null {
+export function bucketsOfCode(places: readonly Place[], code: string): Buckets | null {
   const ref = readCode(code)
   if (ref === null) return null
-  const places = placesOf(keys, saleId, buckets)
   const target = places.findIndex((place) => place.ref === ref)
   return target < 0 ? null : { places, target }
 }
@@ -26,6 +25,3 @@ export function wantedFor(items: readonly SaleItem[], quantities: readonly numbe
   }))
   return [...wanted, { item: 0, quantity: quantities.reduce((sum, one) => sum + one, 0), shares: [] }]
 }
-
-const placesOf = (keys: Keys, saleId: string, buckets: number) =>
-  Array.from({ length: buckets }, (_, bucket) => keys.ofSale(saleId, bucket))

@@ -1,6 +1,7 @@
 import { Gathering } from '../../engine/index.js'
 import { HoldfastError } from '../../errors/index.js'
 import type { PostgresSales, SaleItem, SaleTerms } from '../../journal/index.js'
+import type { Keys, Place } from '../../redis/index.js'
 
 /** Items remembered of one sale. */
 const ITEMS_MAX = 100_000
@@ -27,6 +28,7 @@ export class SaleMemory {
   readonly #numbersAsked: Gathering<number, SaleItem | undefined>
   #terms: SaleTerms | undefined
   #termsAsked: Promise<SaleTerms | null> | undefined
+  #places: readonly Place[] | undefined
 
   constructor(sales: PostgresSales, tenant: string, id: string, room: MemoryRoom) {
     this.#sales = sales
@@ -52,8 +54,8 @@ export class SaleMemory {
     return this.#terms?.endsAt
   }
 
-  /** Null: there is no such sale, or not all of its stock is there yet. A crowd that comes at once asks once. */
-  async terms(): Promise<SaleTerms | null> {
+  /** At once where they are known. Null: there is no such sale, or not all of its stock is there yet. A crowd that comes at once asks once. */
+  terms(): SaleTerms | Promise<SaleTerms | null> {
     if (this.#terms) return this.#terms
     this.#termsAsked ??= this.#readTerms().finally(() => {
       this.#termsAsked = undefined
@@ -72,7 +74,23 @@ export class SaleMemory {
     return row.terms
   }
 
-  async byId(ids: readonly string[]): Promise<SaleItem[]> {
+  /** Where its buckets are. */
+  places(keys: Keys, { buckets }: SaleTerms): readonly Place[] {
+    this.#places ??= Array.from({ length: buckets }, (_, bucket) => keys.ofSale(this.#id, bucket))
+    return this.#places
+  }
+
+  /** At once where all of them are known. */
+  byId(ids: readonly string[]): SaleItem[] | Promise<SaleItem[]> {
+    return allOf(this.#byId, ids) ?? this.#askById(ids)
+  }
+
+  /** At once where all of them are known. */
+  byNumber(numbers: readonly number[]): SaleItem[] | Promise<SaleItem[]> {
+    return allOf(this.#byNumber, numbers) ?? this.#askByNumber(numbers)
+  }
+
+  async #askById(ids: readonly string[]): Promise<SaleItem[]> {
     const items = await Promise.all(ids.map((id) => this.#byId.get(id) ?? this.#idsAsked.add(id)))
     return items.map((item, at) => {
       if (!item)
@@ -81,7 +99,7 @@ export class SaleMemory {
     })
   }
 
-  async byNumber(numbers: readonly number[]): Promise<SaleItem[]> {
+  async #askByNumber(numbers: readonly number[]): Promise<SaleItem[]> {
     const items = await Promise.all(numbers.map((item) => this.#byNumber.get(item) ?? this.#numbersAsked.add(item)))
     return items.map((item, at) => {
       if (!item) throw new Error(`The journal names item ${numbers[at]}, and the sale has none`)
@@ -101,4 +119,15 @@ export class SaleMemory {
     this.#room.grew(this.#byId.size - before)
     return item
   }
+}
+
+/** Null: not all of them are there. */
+function allOf<K, V>(map: ReadonlyMap<K, V>, keys: readonly K[]): V[] | null {
+  const found: V[] = []
+  for (const key of keys) {
+    const value = map.get(key)
+    if (value === undefined) return null
+    found.push(value)
+  }
+  return found
 }

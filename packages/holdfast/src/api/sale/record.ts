@@ -45,15 +45,15 @@ export async function recorded<T extends { readonly replayed: boolean; readonly 
       items: kept ? JSON.stringify(kept) : '',
     })
   // What is no code at all is not worth keeping, whatever it is.
-  const asked = readCode(checkout) ? checkout : ''
+  const asked = () => (readCode(checkout) ? checkout : '')
   try {
     const done = await work(tell)
-    note(done.replayed ? 'replayed' : 'accepted', '', done.code ?? asked)
+    note(done.replayed ? 'replayed' : 'accepted', '', done.code ?? checkout)
     return done
   } catch (error) {
     const { code, retryable, status } = error instanceof HoldfastError ? error : FAILED
     if (status !== 400 && code !== 'sale_not_found') {
-      note(retryable || status >= 500 ? 'failed' : 'refused', code, asked)
+      note(retryable || status >= 500 ? 'failed' : 'refused', code, asked())
     }
     throw error
   }

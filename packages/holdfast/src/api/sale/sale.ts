@@ -1,7 +1,7 @@
 import type { Buckets, Outcome, Wanted } from '../../engine/index.js'
 import { HoldfastError } from '../../errors/index.js'
 import type { SaleTerms } from '../../journal/index.js'
-import { checkoutWords, command, type Entry as MachineEntry, readLinesText } from '../../machine/index.js'
+import { type Command, checkoutWords, command, type Entry as MachineEntry, readLinesText } from '../../machine/index.js'
 import type { Place } from '../../redis/index.js'
 import { checkOptions, type OperationOptions } from '../tenant.js'
 import * as check from '../validate.js'
@@ -102,7 +102,7 @@ export class Sale {
    */
   async soldOut(options: Pick<WaitOptions, 'signal'> = {}): Promise<boolean> {
     const signal = check.signal(check.options('options', options).signal)
-    const terms = await this.#terms()
+    const terms = await termsOf(this.#memory)
     return this.#tenant.soldOut.wait(this.#refs(terms), terms, signal)
   }
 
@@ -132,12 +132,13 @@ export class Sale {
     options: CheckoutOptions,
     tell: TellItems,
   ): Promise<Checkout> {
-    const terms = await this.#terms()
-    const items = await this.#memory.byId(lines.map(({ id }) => id))
+    const memory = this.#memory
+    const terms = await termsOf(memory)
+    const items = await memory.byId(lines.map(({ id }) => id))
     tell(items)
     refuseTwice(lines)
     const { keys, early, durability } = this.#tenant
-    const buckets = bucketsOf(keys, this.id, terms, buyer)
+    const buckets = bucketsOf(memory.places(keys, terms), buyer)
     const quantities = lines.map(({ quantity }) => quantity)
     const code = keys.code(buckets.places[buckets.target] as Place, buyer, key)
     const refusal = early?.refusalOf(keys.tenant, this.id, items, code)
@@ -159,12 +160,13 @@ export class Sale {
       })),
     })
     const wanted = async () => wantedFor(items, quantities, terms.buckets)
-    const asking = this.#submit(buckets, { kind: 'checkout', key: code, also: words }, wanted, options)
+    const asked = command({ kind: 'checkout', key: code, also: words, counter: CURRENCY })
+    const asking = this.#submit(memory, buckets, asked, wanted, options)
     const outcome = await asking.catch((error) => this.#refused(error, terms))
     const entry = outcome.entry as MachineEntry
     return {
       code: entry.hold,
-      items: await named(this.#memory, readLinesText(entry.metadata)),
+      items: await named(memory, readLinesText(entry.metadata)),
       expiresAt: entry.holdExpiresAt,
       replayed: outcome.replayed,
     }
@@ -181,21 +183,18 @@ export class Sale {
   }
 
   async #buy(code: string, take: 'all' | 'left', pay: CheckedPay | null, options: PurchaseOptions): Promise<Purchase> {
-    const terms = await this.#terms()
-    const buckets = this.#bucketsOf(code, terms)
+    const memory = this.#memory
+    const terms = await termsOf(memory)
+    const buckets = this.#bucketsOf(memory, code, terms)
     const place = buckets.places[buckets.target] as Place
     const noted = () => this.#noted(place.ref, code, terms)
     const buy = async (what: 'all' | 'left') => {
-      const bought = {
-        kind: 'purchase' as const,
-        key: `~purchase:${code}`,
-        hold: code,
-        also: `${what} ${terms.perUser}`,
-      }
+      const also = `${what} ${terms.perUser}`
+      const bought = command({ kind: 'purchase', key: `~purchase:${code}`, hold: code, also, counter: CURRENCY })
       const { entry, replayed } = pay
         ? await this.#pay(buckets, noted, { place, code, terms, take: what }, pay, options)
-        : await this.#submit(buckets, bought, noted, options)
-      return this.#purchased(code, entry as MachineEntry, replayed)
+        : await this.#submit(memory, buckets, bought, noted, options)
+      return this.#purchased(memory, code, entry as MachineEntry, replayed)
     }
     try {
       // What is left is what all buckets have: it is brought here first, as if all were wanted.
@@ -203,12 +202,12 @@ export class Sale {
       if (gathers) return await buy('all').catch((error) => (isTooLittle(error) ? buy('left') : Promise.reject(error)))
       return await buy(take)
     } catch (error) {
-      const refusal = HoldfastError.is(error) ? await told(error, this.#memory, terms.buckets) : error
+      const refusal = HoldfastError.is(error) ? await told(error, memory, terms.buckets) : error
       const before = HoldfastError.is(refusal, 'idempotency_conflict') || HoldfastError.is(refusal, 'checkout_closed')
       // Bought before, in another way.
       const entry = before ? await this.#tenant.journal.holdEntry(place.ref, code) : null
       if (entry?.kind !== 'settle') throw refusal
-      return this.#purchased(code, entry, true)
+      return this.#purchased(memory, code, entry, true)
     }
   }
 
@@ -225,9 +224,10 @@ export class Sale {
     code: string,
     options: Omit<PurchaseOptions, 'take' | 'pay'>,
   ): Promise<{ readonly replayed: boolean }> {
-    const buckets = this.#bucketsOf(code, await this.#terms())
-    const cancelled = { kind: 'cancel' as const, key: `~cancel:${code}`, hold: code }
-    const { replayed } = await this.#submit(buckets, cancelled, async () => [], options)
+    const memory = this.#memory
+    const buckets = this.#bucketsOf(memory, code, await termsOf(memory))
+    const cancelled = command({ kind: 'cancel', key: `~cancel:${code}`, hold: code, counter: CURRENCY })
+    const { replayed } = await this.#submit(memory, buckets, cancelled, async () => [], options)
     return { replayed }
   }
 
@@ -242,21 +242,21 @@ export class Sale {
     const { keys, timeoutMs, journal } = this.#tenant
     const buyer = keys.buyer(this.id, check.text('user', user))
     return within(timeoutMs, check.options('options', options), async () => {
-      const terms = await this.#terms()
-      const { places, target } = bucketsOf(keys, this.id, terms, buyer)
+      const memory = this.#memory
+      const { places, target } = bucketsOf(memory.places(keys, await termsOf(memory)), buyer)
       const place = places[target] as Place
       const running = await readRunning(this.#tenant, place, buyer)
       if (!running) return null
       // What Redis has decided and the journal has not may never come to be.
       const [made] = await journal.find([{ ref: place.ref, key: running.hold }])
       if (!made) return null
-      return { code: running.hold, items: await named(this.#memory, running.lines), expiresAt: running.expiresAt }
+      return { code: running.hold, items: await named(memory, running.lines), expiresAt: running.expiresAt }
     })
   }
 
   /** No more checkouts from now on. What is in one can be bought until it runs out. */
   async close(options: Omit<PurchaseOptions, 'take' | 'pay'> = {}): Promise<SaleState> {
-    const terms = await this.#terms()
+    const terms = await termsOf(this.#memory)
     const { keys, engine, durability } = this.#tenant
     const given = checkOptions(options, durability)
     for (let bucket = 0; bucket < terms.buckets; bucket += 1) {
@@ -268,25 +268,21 @@ export class Sale {
     return this.#state(terms)
   }
 
-  async #terms(): Promise<SaleTerms> {
-    const terms = await this.#memory.terms()
-    if (!terms) throw new HoldfastError('sale_not_found')
-    return terms
-  }
-
   /** `wanted`: what its bucket must have for that; brought from others where it has too little. */
   async #submit(
+    memory: SaleMemory,
     buckets: Buckets,
-    asked: { kind: 'checkout' | 'purchase' | 'cancel'; key: string; hold?: string; also?: string },
+    asked: Command,
     wanted: () => Promise<readonly Wanted[]>,
     given: unknown,
   ): Promise<Outcome> {
     const { engine, durability } = this.#tenant
-    const options = { ...checkOptions(given, durability), alone: buckets.places.length === 1 }
+    const { memory: fromMemory, timeoutMs, signal, retry } = checkOptions(given, durability)
+    const options = { memory: fromMemory, timeoutMs, signal, retry, alone: buckets.places.length === 1 }
     try {
-      return await engine.moves.submit(buckets, command({ ...asked, counter: CURRENCY }), wanted, options)
+      return await engine.moves.submit(buckets, asked, wanted, options)
     } catch (error) {
-      throw error instanceof HoldfastError ? await told(error, this.#memory, buckets.places.length) : error
+      throw error instanceof HoldfastError ? await told(error, memory, buckets.places.length) : error
     }
   }
 
@@ -314,8 +310,8 @@ export class Sale {
   }
 
   /** Nobody gets anywhere with a code of another sale, or of another tenant: it leads to a place that is not one of ours. */
-  #bucketsOf(code: unknown, terms: SaleTerms): Buckets {
-    const buckets = bucketsOfCode(this.#tenant.keys, this.id, terms, check.text('code', code))
+  #bucketsOf(memory: SaleMemory, code: unknown, terms: SaleTerms): Buckets {
+    const buckets = bucketsOfCode(memory.places(this.#tenant.keys, terms), check.text('code', code))
     if (!buckets) throw new HoldfastError('checkout_not_found')
     return buckets
   }
@@ -332,9 +328,9 @@ export class Sale {
     )
   }
 
-  async #purchased(code: string, entry: MachineEntry, replayed: boolean): Promise<Purchase> {
+  async #purchased(memory: SaleMemory, code: string, entry: MachineEntry, replayed: boolean): Promise<Purchase> {
     const paid = await paidFor(this.#tenant, entry)
-    return { code, items: await named(this.#memory, readLinesText(entry.metadata)), replayed, at: entry.at, paid }
+    return { code, items: await named(memory, readLinesText(entry.metadata)), replayed, at: entry.at, paid }
   }
 
   #refs({ buckets }: Pick<SaleTerms, 'buckets'>): string[] {
@@ -345,6 +341,12 @@ export class Sale {
     const [state] = await readStates(this.#tenant, [{ id: this.id, terms }])
     return state as SaleState
   }
+}
+
+async function termsOf(memory: SaleMemory): Promise<SaleTerms> {
+  const terms = await memory.terms()
+  if (!terms) throw new HoldfastError('sale_not_found')
+  return terms
 }
 
 const isTooLittle = (error: unknown): boolean =>
