@@ -20,8 +20,7 @@ if not open_stock(w, KEYS[2], { field }) then
 end
 local code = string.match(field, '^c:(.*)$')
 if not code then
-  local _, running = read_buyer(w, string.sub(field, 3))
-  code = running
+  code = read_buyer(w, string.sub(field, 3)).running
 end
 local hold = code ~= '' and read_hold(w, code)
 if not hold then

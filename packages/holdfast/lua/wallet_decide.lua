@@ -76,11 +76,14 @@ for i = 1, command_count do
   end
   commands[i] = c
   local t = told[wallet]
-  local wanted = t.fields
-  if wanted then
-    wanted[#wanted + 1] = 'h:' .. hold
-  else
-    t.fields = { 'core', 'h:' .. hold }
+  -- A checkout makes its hold, or goes into another.
+  if kind ~= 'checkout' then
+    local wanted = t.fields
+    if wanted then
+      wanted[#wanted + 1] = 'h:' .. hold
+    else
+      t.fields = { 'core', 'h:' .. hold }
+    end
   end
   if t.stock > 0 then
     t.stock_fields = t.stock_fields or {}
@@ -119,7 +122,7 @@ local function recall(w, c)
       return { 'seen' }
     end
     -- What left the ring was acknowledged.
-    if c.kind == 'checkout' and w.stock and stock_get(w, 'k:' .. c.key) then
+    if c.kind == 'checkout' and w.stock and stock_get(w, read_order(c).key_field) then
       return { 'seen' }
     end
     return nil

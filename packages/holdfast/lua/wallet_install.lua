@@ -130,7 +130,7 @@ end
 w.recent = table.concat(marks)
 
 if w.has_stock then
-  w.stock = { key = KEYS[4], loaded = {}, changed = {} }
+  w.stock = new_stock(KEYS[4])
   if field_count > 0 then
     redis.call('RENAME', KEYS[5], KEYS[4])
   end

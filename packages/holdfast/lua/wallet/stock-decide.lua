@@ -2,6 +2,7 @@
 
 -- Different items in one checkout. They all stand in each of its entries.
 local LINES_MAX = 100
+local NO_CHECKOUT = { lines = {} }
 
 -- Why nothing of it can be had, and of all: what there is, and what lies in checkouts and may come back.
 local function sold_out(w, left, item)
@@ -18,9 +19,10 @@ local function check_out(w, c, now)
   if now < order.from or now >= order.till or w.status == 'frozen' then
     return reject('sale_not_active', 'startsAt', digits(order.from), 'endsAt', digits(order.till))
   end
-  local taken, running_id = read_buyer(w, order.buyer)
+  local buyer = read_buyer(w, order.buyer)
+  local running_id = buyer.running
   local running = running_id ~= '' and read_hold(w, running_id) or nil
-  local checkout = running_id ~= '' and read_checkout(w, running_id) or { lines = {} }
+  local checkout = running_id ~= '' and read_checkout(w, running_id) or NO_CHECKOUT
   local there = {}
   for i = 1, #checkout.lines do
     there[checkout.lines[i].item] = true
@@ -38,7 +40,7 @@ local function check_out(w, c, now)
   local quantity = total(order.lines)
   local reserves = order.mode == 'reserve'
   -- What is only noted is not taken, and counts all the same: a checkout that could never be bought helps nobody.
-  local left = order.per_buyer - taken - (reserves and 0 or total(checkout.lines))
+  local left = order.per_buyer - buyer.taken - (reserves and 0 or total(checkout.lines))
   if quantity > left then
     return reject('user_limit', 'left', digits(math.max(0, left)))
   end
@@ -87,8 +89,7 @@ local function purchase(w, c, hold, checkout)
       kind = 'settle', amount = hold.amount, available = 0, reserved = 0 - left, hold = hold, metadata = lines_text(checkout.lines),
     })
   end
-  local taken = read_buyer(w, checkout.buyer)
-  local room, available = order.per_buyer - taken, w.available
+  local room, available = order.per_buyer - read_buyer(w, checkout.buyer).taken, w.available
   local sold = {}
   for i = 1, #checkout.lines do
     local line = checkout.lines[i]

@@ -15,21 +15,43 @@
 local AFTER_END_MS = 3600000
 local STAY_MIN_MS = 60000
 
+-- Lines in words: item:quantity/share each. Who reads anything else stumbles: the journal knows better. `text`: as entries have it.
+local function read_lines(words)
+  local lines = {}
+  local position = 1
+  while position <= #words do
+    local item, quantity, share, after = string.match(words, '^(%d+):([1-9]%d*)/(%d+) ?()', position)
+    lines[#lines + 1] = {
+      item = item, quantity = tonumber(quantity), share = tonumber(share), field = 'i:' .. item, text = '[' .. item .. ',' .. quantity .. ']',
+    }
+    position = after
+  end
+  return lines
+end
+
 -- Who has a checkout stands in it, so that can be asked for only now: all of a batch at once, a call to each would cost 2 µs.
-local function load_buyers(key, loaded, values, fields)
+local function load_buyers(stock, fields)
   local buyers = {}
   for i = 1, #fields - 1 do
-    if values[i] and string.sub(fields[i], 1, 2) == 'c:' then
-      buyers[#buyers + 1] = 'u:' .. string.match(values[i], '^%a+ (%S+)')
+    local value = stock.loaded[fields[i]]
+    local buyer = value and string.sub(fields[i], 1, 2) == 'c:' and string.match(value, '^%a+ (%S+)')
+    -- Where somebody has damaged it, who asks for it stumbles, and nobody else.
+    if buyer then
+      buyers[#buyers + 1] = 'u:' .. buyer
     end
   end
   if #buyers == 0 then
     return
   end
-  local found = redis.call('HMGET', key, unpack(buyers))
+  local found = redis.call('HMGET', stock.key, unpack(buyers))
   for i = 1, #buyers do
-    loaded[buyers[i]] = found[i]
+    stock.loaded[buyers[i]] = found[i]
   end
+end
+
+-- What is read is taken apart once a call, however often it is asked for: `buyers` and `checkouts` have it so.
+local function new_stock(key)
+  return { key = key, loaded = {}, changed = {}, buyers = {}, checkouts = {} }
 end
 
 -- Gets the stock ready for work, with the fields that the batch will ask for. False: it is not of the wallet's life.
@@ -40,12 +62,12 @@ local function open_stock(w, key, fields)
   if values[#fields] ~= digits(w.epoch) then
     return false
   end
-  local loaded = {}
+  local stock = new_stock(key)
   for i = 1, #fields - 1 do
-    loaded[fields[i]] = values[i]
+    stock.loaded[fields[i]] = values[i]
   end
-  w.stock = { key = key, loaded = loaded, changed = {} }
-  load_buyers(key, loaded, values, fields)
+  load_buyers(stock, fields)
+  w.stock = stock
   return true
 end
 
@@ -95,42 +117,34 @@ local function end_stock(w)
   redis.call('PEXPIRE', w.stock.key, stay)
 end
 
-local function read_lines(words, from)
-  local lines = {}
-  for i = from, #words do
-    local item, quantity, share = string.match(words[i], '^(%d+):(%d+)/(%d+)$')
-    lines[#lines + 1] = { item = item, quantity = tonumber(quantity), share = tonumber(share) }
-  end
-  return lines
-end
-
-local function words_of(text)
-  local words = {}
-  for word in string.gmatch(text, '%S+') do
-    words[#words + 1] = word
-  end
-  return words
-end
-
 -- What a command asks for, in the words of its params.
 local function read_order(c)
-  if not c.order then
-    local words = words_of(c.params)
-    if words[1] == 'checkout' then
-      c.order = {
-        mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = tonumber(words[5]), per_buyer = tonumber(words[6]),
-        buyer = words[7], lines = read_lines(words, 8),
-      }
-    elseif words[1] == 'purchase' then
-      -- Paid for out of a wallet: which, with what, how much is held, and then a price for each line.
-      c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), held = tonumber(words[6]), prices = {}, priced = #words - 6 }
-      for i = 7, #words do
-        local item, price = string.match(words[i], '^(%d+):(%d+)$')
+  if c.order then
+    return c.order
+  end
+  if c.kind == 'checkout' then
+    local mode, ttl, from, till, per_buyer, basket, buyer, lines =
+      string.match(c.params, '^checkout (%a+) (%d+) (%d+) (%d+) (%d+) ((%S+) (.+))$')
+    c.order = {
+      mode = mode, ttl = tonumber(ttl), from = tonumber(from), till = tonumber(till), till_text = till, per_buyer = tonumber(per_buyer),
+      -- Buyer and lines, as they stand in a checkout too; and the lines alone.
+      basket = basket, words = lines, buyer = buyer, lines = read_lines(lines), key_field = 'k:' .. c.key,
+    }
+  elseif c.kind == 'purchase' then
+    local take, per_buyer, payment = string.match(c.params, '^purchase (%a+) (%d+)(.*)$')
+    c.order = { all = take == 'all', per_buyer = tonumber(per_buyer) }
+    -- Paid for out of a wallet: which, with what, how much is held, and then a price for each line.
+    if payment ~= '' then
+      local held, prices = string.match(payment, '^ %S+ %S+ (%d+)(.*)$')
+      c.order.held, c.order.prices, c.order.priced = tonumber(held), {}, 0
+      for item, price in string.gmatch(prices, ' (%d+):(%d+)') do
         c.order.prices[item] = tonumber(price)
+        c.order.priced = c.order.priced + 1
       end
-    else
-      c.order = { total = tonumber(words[2]), lines = read_lines(words, 3) }
     end
+  else
+    local sum, lines = string.match(c.params, '^%a+ (%d+) ?(.*)$')
+    c.order = { total = tonumber(sum), lines = read_lines(lines) }
   end
   return c.order
 end
@@ -140,11 +154,11 @@ local function stock_fields(c, fields)
   if c.kind == 'checkout' or c.kind == 'give' or c.kind == 'take' then
     local order = read_order(c)
     if order.buyer then
-      fields[#fields + 1] = 'k:' .. c.key
+      fields[#fields + 1] = order.key_field
       fields[#fields + 1] = 'u:' .. order.buyer
     end
     for i = 1, #order.lines do
-      fields[#fields + 1] = 'i:' .. order.lines[i].item
+      fields[#fields + 1] = order.lines[i].field
     end
   elseif c.hold ~= '' then
     fields[#fields + 1] = 'c:' .. c.hold
@@ -159,88 +173,111 @@ local function total(lines)
   return sum
 end
 
--- What an entry says of lines, in its metadata.
-local function lines_text(...)
+-- What an entry says of lines, in its metadata: of these, and of some more.
+local function lines_text(lines, more)
+  if #lines + (more and #more or 0) == 1 then
+    return '[' .. (lines[1] or more[1]).text .. ']'
+  end
   local words = {}
-  for _, lines in ipairs({ ... }) do
-    for i = 1, #lines do
-      words[#words + 1] = '[' .. lines[i].item .. ',' .. digits(lines[i].quantity) .. ']'
-    end
+  for i = 1, #lines do
+    words[i] = lines[i].text
+  end
+  for i = 1, more and #more or 0 do
+    words[#words + 1] = more[i].text
   end
   return '[' .. table.concat(words, ',') .. ']'
 end
 
-local function taken_of(w, item)
-  return tonumber(stock_get(w, 'i:' .. item) or '0')
+local function taken_of(w, line)
+  return tonumber(stock_get(w, line.field) or '0')
 end
 
 local function left_of(w, line)
-  return line.share - taken_of(w, line.item)
+  return line.share - taken_of(w, line)
 end
 
 local function add_taken(w, lines, sign)
   for i = 1, #lines do
-    local taken = taken_of(w, lines[i].item) + sign * lines[i].quantity
-    stock_put(w, 'i:' .. lines[i].item, taken ~= 0 and digits(taken))
+    local taken = taken_of(w, lines[i]) + sign * lines[i].quantity
+    stock_put(w, lines[i].field, taken ~= 0 and digits(taken))
   end
 end
 
+-- How many it has taken, and the hold of its running checkout; '' where it has none.
 local function read_buyer(w, id)
-  local value = stock_get(w, 'u:' .. id)
-  if not value then
-    return 0, ''
+  local buyer = w.stock.buyers[id]
+  if not buyer then
+    buyer = { taken = 0, running = '', field = 'u:' .. id }
+    local value = stock_get(w, buyer.field)
+    if value then
+      local taken, running = string.match(value, '^(%d+) (.*)$')
+      buyer.taken, buyer.running = tonumber(taken), running
+    end
+    w.stock.buyers[id] = buyer
   end
-  local taken, running = string.match(value, '^(%d+) (.*)$')
-  return tonumber(taken), running
+  return buyer
 end
 
-local function write_buyer(w, id, taken, running)
-  stock_put(w, 'u:' .. id, (taken > 0 or running ~= '') and digits(taken) .. ' ' .. running)
+local function write_buyer(w, buyer, taken, running)
+  buyer.taken, buyer.running = taken, running
+  stock_put(w, buyer.field, (taken > 0 or running ~= '') and digits(taken) .. ' ' .. running)
 end
 
 local function read_checkout(w, hold)
-  local value = stock_get(w, 'c:' .. hold)
-  if not value then
-    return nil
+  local checkout = w.stock.checkouts[hold]
+  if not checkout then
+    local value = stock_get(w, 'c:' .. hold)
+    if not value then
+      return nil
+    end
+    local mode, buyer, lines = string.match(value, '^(%a+) (%S+) (.+)$')
+    checkout = { mode = mode, buyer = buyer, words = value, lines = read_lines(lines) }
+    w.stock.checkouts[hold] = checkout
   end
-  local words = words_of(value)
-  return { mode = words[1], buyer = words[2], lines = read_lines(words, 3) }
+  return checkout
 end
 
-local function write_checkout(w, hold, checkout)
-  local words = { checkout.mode, checkout.buyer }
-  for i = 1, #checkout.lines do
-    local line = checkout.lines[i]
-    words[#words + 1] = line.item .. ':' .. digits(line.quantity) .. '/' .. digits(line.share)
+-- Into a checkout that is there, or a new one.
+local function write_checkout(w, hold, order, checkout)
+  if not checkout then
+    -- Lines of its own: more may come, and the order stays what it is.
+    checkout = { mode = order.mode, buyer = order.buyer, words = order.mode .. ' ' .. order.basket, lines = {} }
+    w.stock.checkouts[hold] = checkout
+  else
+    checkout.words = checkout.words .. ' ' .. order.words
   end
-  stock_put(w, 'c:' .. hold, table.concat(words, ' '))
+  for i = 1, #order.lines do
+    checkout.lines[#checkout.lines + 1] = order.lines[i]
+  end
+  stock_put(w, 'c:' .. hold, checkout.words)
+end
+
+local function remove_checkout(w, hold)
+  w.stock.checkouts[hold] = nil
+  stock_put(w, 'c:' .. hold, false)
 end
 
 -- Takes an entry into the stock: what `file` does to the wallet, here for what lies beside it.
 local function apply_stock(w, kind, c, hold, sold)
-  local word = string.match(c.params, '^%a+')
-  if word == 'checkout' then
+  if c.kind == 'checkout' then
     local order = read_order(c)
     -- A new one is not looked for: that would be a call to Redis.
-    local checkout = kind == 'extend' and read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
-    for i = 1, #order.lines do
-      checkout.lines[#checkout.lines + 1] = order.lines[i]
-    end
-    write_checkout(w, hold, checkout)
-    local taken = read_buyer(w, order.buyer)
+    write_checkout(w, hold, order, kind == 'extend' and read_checkout(w, hold))
+    local buyer = read_buyer(w, order.buyer)
+    local taken = buyer.taken
     if order.mode == 'reserve' then
       add_taken(w, order.lines, 1)
       taken = taken + total(order.lines)
     end
-    write_buyer(w, order.buyer, taken, hold)
-    stock_put(w, 'k:' .. c.key, '')
-    if stock_get(w, 'until') ~= digits(order.till) then
-      stock_put(w, 'until', digits(order.till))
+    write_buyer(w, buyer, taken, hold)
+    stock_put(w, order.key_field, '')
+    if stock_get(w, 'until') ~= order.till_text then
+      stock_put(w, 'until', order.till_text)
     end
     return
   end
-  if word == 'give' or word == 'take' then
-    add_taken(w, read_order(c).lines, word == 'give' and 1 or -1)
+  if c.kind == 'give' or c.kind == 'take' then
+    add_taken(w, read_order(c).lines, c.kind == 'give' and 1 or -1)
     return
   end
   local checkout = hold ~= '' and read_checkout(w, hold)
@@ -254,7 +291,7 @@ local function apply_stock(w, kind, c, hold, sold)
     add_taken(w, before, -1)
     add_taken(w, after, 1)
   end
-  local taken = read_buyer(w, checkout.buyer)
-  write_buyer(w, checkout.buyer, taken - total(before) + total(after), '')
-  stock_put(w, 'c:' .. hold, false)
+  local buyer = read_buyer(w, checkout.buyer)
+  write_buyer(w, buyer, buyer.taken - total(before) + total(after), '')
+  remove_checkout(w, hold)
 end

@@ -8151,7 +8151,7 @@ return refund_each({ sliding = WINDOWS, log = LOG })
 
 export const stockRunning: Script = {
   name: 'stock_running',
-  sha1: '6cb4c53200d8857119b029970b15b177dbf9b691',
+  sha1: '65cce4635089b1a327969556b94383e858a82216',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -8356,20 +8356,37 @@ end
 end
 local AFTER_END_MS = 3600000
 local STAY_MIN_MS = 60000
-local function load_buyers(key, loaded, values, fields)
+local function read_lines(words)
+local lines = {}
+local position = 1
+while position <= #words do
+local item, quantity, share, after = string.match(words, '^(%d+):([1-9]%d*)/(%d+) ?()', position)
+lines[#lines + 1] = {
+item = item, quantity = tonumber(quantity), share = tonumber(share), field = 'i:' .. item, text = '[' .. item .. ',' .. quantity .. ']',
+}
+position = after
+end
+return lines
+end
+local function load_buyers(stock, fields)
 local buyers = {}
 for i = 1, #fields - 1 do
-if values[i] and string.sub(fields[i], 1, 2) == 'c:' then
-buyers[#buyers + 1] = 'u:' .. string.match(values[i], '^%a+ (%S+)')
+local value = stock.loaded[fields[i]]
+local buyer = value and string.sub(fields[i], 1, 2) == 'c:' and string.match(value, '^%a+ (%S+)')
+if buyer then
+buyers[#buyers + 1] = 'u:' .. buyer
 end
 end
 if #buyers == 0 then
 return
 end
-local found = redis.call('HMGET', key, unpack(buyers))
+local found = redis.call('HMGET', stock.key, unpack(buyers))
 for i = 1, #buyers do
-loaded[buyers[i]] = found[i]
+stock.loaded[buyers[i]] = found[i]
 end
+end
+local function new_stock(key)
+return { key = key, loaded = {}, changed = {}, buyers = {}, checkouts = {} }
 end
 local function open_stock(w, key, fields)
 fields[#fields + 1] = 'until'
@@ -8378,12 +8395,12 @@ local values = redis.pcall('HMGET', key, unpack(fields))
 if values[#fields] ~= digits(w.epoch) then
 return false
 end
-local loaded = {}
+local stock = new_stock(key)
 for i = 1, #fields - 1 do
-loaded[fields[i]] = values[i]
+stock.loaded[fields[i]] = values[i]
 end
-w.stock = { key = key, loaded = loaded, changed = {} }
-load_buyers(key, loaded, values, fields)
+load_buyers(stock, fields)
+w.stock = stock
 return true
 end
 local function stock_get(w, field)
@@ -8425,38 +8442,31 @@ local stay = digits(math.max(over + AFTER_END_MS - w.clock, STAY_MIN_MS))
 redis.call('PEXPIRE', w.key, stay)
 redis.call('PEXPIRE', w.stock.key, stay)
 end
-local function read_lines(words, from)
-local lines = {}
-for i = from, #words do
-local item, quantity, share = string.match(words[i], '^(%d+):(%d+)/(%d+)$')
-lines[#lines + 1] = { item = item, quantity = tonumber(quantity), share = tonumber(share) }
-end
-return lines
-end
-local function words_of(text)
-local words = {}
-for word in string.gmatch(text, '%S+') do
-words[#words + 1] = word
-end
-return words
-end
 local function read_order(c)
-if not c.order then
-local words = words_of(c.params)
-if words[1] == 'checkout' then
+if c.order then
+return c.order
+end
+if c.kind == 'checkout' then
+local mode, ttl, from, till, per_buyer, basket, buyer, lines =
+string.match(c.params, '^checkout (%a+) (%d+) (%d+) (%d+) (%d+) ((%S+) (.+))$')
 c.order = {
-mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = tonumber(words[5]), per_buyer = tonumber(words[6]),
-buyer = words[7], lines = read_lines(words, 8),
+mode = mode, ttl = tonumber(ttl), from = tonumber(from), till = tonumber(till), till_text = till, per_buyer = tonumber(per_buyer),
+basket = basket, words = lines, buyer = buyer, lines = read_lines(lines), key_field = 'k:' .. c.key,
 }
-elseif words[1] == 'purchase' then
-c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), held = tonumber(words[6]), prices = {}, priced = #words - 6 }
-for i = 7, #words do
-local item, price = string.match(words[i], '^(%d+):(%d+)$')
+elseif c.kind == 'purchase' then
+local take, per_buyer, payment = string.match(c.params, '^purchase (%a+) (%d+)(.*)$')
+c.order = { all = take == 'all', per_buyer = tonumber(per_buyer) }
+if payment ~= '' then
+local held, prices = string.match(payment, '^ %S+ %S+ (%d+)(.*)$')
+c.order.held, c.order.prices, c.order.priced = tonumber(held), {}, 0
+for item, price in string.gmatch(prices, ' (%d+):(%d+)') do
 c.order.prices[item] = tonumber(price)
+c.order.priced = c.order.priced + 1
+end
 end
 else
-c.order = { total = tonumber(words[2]), lines = read_lines(words, 3) }
-end
+local sum, lines = string.match(c.params, '^%a+ (%d+) ?(.*)$')
+c.order = { total = tonumber(sum), lines = read_lines(lines) }
 end
 return c.order
 end
@@ -8464,11 +8474,11 @@ local function stock_fields(c, fields)
 if c.kind == 'checkout' or c.kind == 'give' or c.kind == 'take' then
 local order = read_order(c)
 if order.buyer then
-fields[#fields + 1] = 'k:' .. c.key
+fields[#fields + 1] = order.key_field
 fields[#fields + 1] = 'u:' .. order.buyer
 end
 for i = 1, #order.lines do
-fields[#fields + 1] = 'i:' .. order.lines[i].item
+fields[#fields + 1] = order.lines[i].field
 end
 elseif c.hold ~= '' then
 fields[#fields + 1] = 'c:' .. c.hold
@@ -8481,77 +8491,96 @@ sum = sum + lines[i].quantity
 end
 return sum
 end
-local function lines_text(...)
-local words = {}
-for _, lines in ipairs({ ... }) do
-for i = 1, #lines do
-words[#words + 1] = '[' .. lines[i].item .. ',' .. digits(lines[i].quantity) .. ']'
+local function lines_text(lines, more)
+if #lines + (more and #more or 0) == 1 then
+return '[' .. (lines[1] or more[1]).text .. ']'
 end
+local words = {}
+for i = 1, #lines do
+words[i] = lines[i].text
+end
+for i = 1, more and #more or 0 do
+words[#words + 1] = more[i].text
 end
 return '[' .. table.concat(words, ',') .. ']'
 end
-local function taken_of(w, item)
-return tonumber(stock_get(w, 'i:' .. item) or '0')
+local function taken_of(w, line)
+return tonumber(stock_get(w, line.field) or '0')
 end
 local function left_of(w, line)
-return line.share - taken_of(w, line.item)
+return line.share - taken_of(w, line)
 end
 local function add_taken(w, lines, sign)
 for i = 1, #lines do
-local taken = taken_of(w, lines[i].item) + sign * lines[i].quantity
-stock_put(w, 'i:' .. lines[i].item, taken ~= 0 and digits(taken))
+local taken = taken_of(w, lines[i]) + sign * lines[i].quantity
+stock_put(w, lines[i].field, taken ~= 0 and digits(taken))
 end
 end
 local function read_buyer(w, id)
-local value = stock_get(w, 'u:' .. id)
-if not value then
-return 0, ''
-end
+local buyer = w.stock.buyers[id]
+if not buyer then
+buyer = { taken = 0, running = '', field = 'u:' .. id }
+local value = stock_get(w, buyer.field)
+if value then
 local taken, running = string.match(value, '^(%d+) (.*)$')
-return tonumber(taken), running
+buyer.taken, buyer.running = tonumber(taken), running
 end
-local function write_buyer(w, id, taken, running)
-stock_put(w, 'u:' .. id, (taken > 0 or running ~= '') and digits(taken) .. ' ' .. running)
+w.stock.buyers[id] = buyer
+end
+return buyer
+end
+local function write_buyer(w, buyer, taken, running)
+buyer.taken, buyer.running = taken, running
+stock_put(w, buyer.field, (taken > 0 or running ~= '') and digits(taken) .. ' ' .. running)
 end
 local function read_checkout(w, hold)
+local checkout = w.stock.checkouts[hold]
+if not checkout then
 local value = stock_get(w, 'c:' .. hold)
 if not value then
 return nil
 end
-local words = words_of(value)
-return { mode = words[1], buyer = words[2], lines = read_lines(words, 3) }
+local mode, buyer, lines = string.match(value, '^(%a+) (%S+) (.+)$')
+checkout = { mode = mode, buyer = buyer, words = value, lines = read_lines(lines) }
+w.stock.checkouts[hold] = checkout
 end
-local function write_checkout(w, hold, checkout)
-local words = { checkout.mode, checkout.buyer }
-for i = 1, #checkout.lines do
-local line = checkout.lines[i]
-words[#words + 1] = line.item .. ':' .. digits(line.quantity) .. '/' .. digits(line.share)
+return checkout
 end
-stock_put(w, 'c:' .. hold, table.concat(words, ' '))
+local function write_checkout(w, hold, order, checkout)
+if not checkout then
+checkout = { mode = order.mode, buyer = order.buyer, words = order.mode .. ' ' .. order.basket, lines = {} }
+w.stock.checkouts[hold] = checkout
+else
+checkout.words = checkout.words .. ' ' .. order.words
 end
-local function apply_stock(w, kind, c, hold, sold)
-local word = string.match(c.params, '^%a+')
-if word == 'checkout' then
-local order = read_order(c)
-local checkout = kind == 'extend' and read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
 for i = 1, #order.lines do
 checkout.lines[#checkout.lines + 1] = order.lines[i]
 end
-write_checkout(w, hold, checkout)
-local taken = read_buyer(w, order.buyer)
+stock_put(w, 'c:' .. hold, checkout.words)
+end
+local function remove_checkout(w, hold)
+w.stock.checkouts[hold] = nil
+stock_put(w, 'c:' .. hold, false)
+end
+local function apply_stock(w, kind, c, hold, sold)
+if c.kind == 'checkout' then
+local order = read_order(c)
+write_checkout(w, hold, order, kind == 'extend' and read_checkout(w, hold))
+local buyer = read_buyer(w, order.buyer)
+local taken = buyer.taken
 if order.mode == 'reserve' then
 add_taken(w, order.lines, 1)
 taken = taken + total(order.lines)
 end
-write_buyer(w, order.buyer, taken, hold)
-stock_put(w, 'k:' .. c.key, '')
-if stock_get(w, 'until') ~= digits(order.till) then
-stock_put(w, 'until', digits(order.till))
+write_buyer(w, buyer, taken, hold)
+stock_put(w, order.key_field, '')
+if stock_get(w, 'until') ~= order.till_text then
+stock_put(w, 'until', order.till_text)
 end
 return
 end
-if word == 'give' or word == 'take' then
-add_taken(w, read_order(c).lines, word == 'give' and 1 or -1)
+if c.kind == 'give' or c.kind == 'take' then
+add_taken(w, read_order(c).lines, c.kind == 'give' and 1 or -1)
 return
 end
 local checkout = hold ~= '' and read_checkout(w, hold)
@@ -8564,9 +8593,9 @@ if before ~= after then
 add_taken(w, before, -1)
 add_taken(w, after, 1)
 end
-local taken = read_buyer(w, checkout.buyer)
-write_buyer(w, checkout.buyer, taken - total(before) + total(after), '')
-stock_put(w, 'c:' .. hold, false)
+local buyer = read_buyer(w, checkout.buyer)
+write_buyer(w, buyer, buyer.taken - total(before) + total(after), '')
+remove_checkout(w, hold)
 end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
@@ -8618,8 +8647,7 @@ return { 'stock' }
 end
 local code = string.match(field, '^c:(.*)$')
 if not code then
-local _, running = read_buyer(w, string.sub(field, 3))
-code = running
+code = read_buyer(w, string.sub(field, 3)).running
 end
 local hold = code ~= '' and read_hold(w, code)
 if not hold then
@@ -9601,7 +9629,7 @@ end)
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: 'cfe40c5802be156c65dd075b829803d8678632bd',
+  sha1: '4b7f9697c7a5f3c98494e5e013d0bafb26cedea5',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -9806,20 +9834,37 @@ end
 end
 local AFTER_END_MS = 3600000
 local STAY_MIN_MS = 60000
-local function load_buyers(key, loaded, values, fields)
+local function read_lines(words)
+local lines = {}
+local position = 1
+while position <= #words do
+local item, quantity, share, after = string.match(words, '^(%d+):([1-9]%d*)/(%d+) ?()', position)
+lines[#lines + 1] = {
+item = item, quantity = tonumber(quantity), share = tonumber(share), field = 'i:' .. item, text = '[' .. item .. ',' .. quantity .. ']',
+}
+position = after
+end
+return lines
+end
+local function load_buyers(stock, fields)
 local buyers = {}
 for i = 1, #fields - 1 do
-if values[i] and string.sub(fields[i], 1, 2) == 'c:' then
-buyers[#buyers + 1] = 'u:' .. string.match(values[i], '^%a+ (%S+)')
+local value = stock.loaded[fields[i]]
+local buyer = value and string.sub(fields[i], 1, 2) == 'c:' and string.match(value, '^%a+ (%S+)')
+if buyer then
+buyers[#buyers + 1] = 'u:' .. buyer
 end
 end
 if #buyers == 0 then
 return
 end
-local found = redis.call('HMGET', key, unpack(buyers))
+local found = redis.call('HMGET', stock.key, unpack(buyers))
 for i = 1, #buyers do
-loaded[buyers[i]] = found[i]
+stock.loaded[buyers[i]] = found[i]
 end
+end
+local function new_stock(key)
+return { key = key, loaded = {}, changed = {}, buyers = {}, checkouts = {} }
 end
 local function open_stock(w, key, fields)
 fields[#fields + 1] = 'until'
@@ -9828,12 +9873,12 @@ local values = redis.pcall('HMGET', key, unpack(fields))
 if values[#fields] ~= digits(w.epoch) then
 return false
 end
-local loaded = {}
+local stock = new_stock(key)
 for i = 1, #fields - 1 do
-loaded[fields[i]] = values[i]
+stock.loaded[fields[i]] = values[i]
 end
-w.stock = { key = key, loaded = loaded, changed = {} }
-load_buyers(key, loaded, values, fields)
+load_buyers(stock, fields)
+w.stock = stock
 return true
 end
 local function stock_get(w, field)
@@ -9875,38 +9920,31 @@ local stay = digits(math.max(over + AFTER_END_MS - w.clock, STAY_MIN_MS))
 redis.call('PEXPIRE', w.key, stay)
 redis.call('PEXPIRE', w.stock.key, stay)
 end
-local function read_lines(words, from)
-local lines = {}
-for i = from, #words do
-local item, quantity, share = string.match(words[i], '^(%d+):(%d+)/(%d+)$')
-lines[#lines + 1] = { item = item, quantity = tonumber(quantity), share = tonumber(share) }
-end
-return lines
-end
-local function words_of(text)
-local words = {}
-for word in string.gmatch(text, '%S+') do
-words[#words + 1] = word
-end
-return words
-end
 local function read_order(c)
-if not c.order then
-local words = words_of(c.params)
-if words[1] == 'checkout' then
+if c.order then
+return c.order
+end
+if c.kind == 'checkout' then
+local mode, ttl, from, till, per_buyer, basket, buyer, lines =
+string.match(c.params, '^checkout (%a+) (%d+) (%d+) (%d+) (%d+) ((%S+) (.+))$')
 c.order = {
-mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = tonumber(words[5]), per_buyer = tonumber(words[6]),
-buyer = words[7], lines = read_lines(words, 8),
+mode = mode, ttl = tonumber(ttl), from = tonumber(from), till = tonumber(till), till_text = till, per_buyer = tonumber(per_buyer),
+basket = basket, words = lines, buyer = buyer, lines = read_lines(lines), key_field = 'k:' .. c.key,
 }
-elseif words[1] == 'purchase' then
-c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), held = tonumber(words[6]), prices = {}, priced = #words - 6 }
-for i = 7, #words do
-local item, price = string.match(words[i], '^(%d+):(%d+)$')
+elseif c.kind == 'purchase' then
+local take, per_buyer, payment = string.match(c.params, '^purchase (%a+) (%d+)(.*)$')
+c.order = { all = take == 'all', per_buyer = tonumber(per_buyer) }
+if payment ~= '' then
+local held, prices = string.match(payment, '^ %S+ %S+ (%d+)(.*)$')
+c.order.held, c.order.prices, c.order.priced = tonumber(held), {}, 0
+for item, price in string.gmatch(prices, ' (%d+):(%d+)') do
 c.order.prices[item] = tonumber(price)
+c.order.priced = c.order.priced + 1
+end
 end
 else
-c.order = { total = tonumber(words[2]), lines = read_lines(words, 3) }
-end
+local sum, lines = string.match(c.params, '^%a+ (%d+) ?(.*)$')
+c.order = { total = tonumber(sum), lines = read_lines(lines) }
 end
 return c.order
 end
@@ -9914,11 +9952,11 @@ local function stock_fields(c, fields)
 if c.kind == 'checkout' or c.kind == 'give' or c.kind == 'take' then
 local order = read_order(c)
 if order.buyer then
-fields[#fields + 1] = 'k:' .. c.key
+fields[#fields + 1] = order.key_field
 fields[#fields + 1] = 'u:' .. order.buyer
 end
 for i = 1, #order.lines do
-fields[#fields + 1] = 'i:' .. order.lines[i].item
+fields[#fields + 1] = order.lines[i].field
 end
 elseif c.hold ~= '' then
 fields[#fields + 1] = 'c:' .. c.hold
@@ -9931,77 +9969,96 @@ sum = sum + lines[i].quantity
 end
 return sum
 end
-local function lines_text(...)
-local words = {}
-for _, lines in ipairs({ ... }) do
-for i = 1, #lines do
-words[#words + 1] = '[' .. lines[i].item .. ',' .. digits(lines[i].quantity) .. ']'
+local function lines_text(lines, more)
+if #lines + (more and #more or 0) == 1 then
+return '[' .. (lines[1] or more[1]).text .. ']'
 end
+local words = {}
+for i = 1, #lines do
+words[i] = lines[i].text
+end
+for i = 1, more and #more or 0 do
+words[#words + 1] = more[i].text
 end
 return '[' .. table.concat(words, ',') .. ']'
 end
-local function taken_of(w, item)
-return tonumber(stock_get(w, 'i:' .. item) or '0')
+local function taken_of(w, line)
+return tonumber(stock_get(w, line.field) or '0')
 end
 local function left_of(w, line)
-return line.share - taken_of(w, line.item)
+return line.share - taken_of(w, line)
 end
 local function add_taken(w, lines, sign)
 for i = 1, #lines do
-local taken = taken_of(w, lines[i].item) + sign * lines[i].quantity
-stock_put(w, 'i:' .. lines[i].item, taken ~= 0 and digits(taken))
+local taken = taken_of(w, lines[i]) + sign * lines[i].quantity
+stock_put(w, lines[i].field, taken ~= 0 and digits(taken))
 end
 end
 local function read_buyer(w, id)
-local value = stock_get(w, 'u:' .. id)
-if not value then
-return 0, ''
-end
+local buyer = w.stock.buyers[id]
+if not buyer then
+buyer = { taken = 0, running = '', field = 'u:' .. id }
+local value = stock_get(w, buyer.field)
+if value then
 local taken, running = string.match(value, '^(%d+) (.*)$')
-return tonumber(taken), running
+buyer.taken, buyer.running = tonumber(taken), running
 end
-local function write_buyer(w, id, taken, running)
-stock_put(w, 'u:' .. id, (taken > 0 or running ~= '') and digits(taken) .. ' ' .. running)
+w.stock.buyers[id] = buyer
+end
+return buyer
+end
+local function write_buyer(w, buyer, taken, running)
+buyer.taken, buyer.running = taken, running
+stock_put(w, buyer.field, (taken > 0 or running ~= '') and digits(taken) .. ' ' .. running)
 end
 local function read_checkout(w, hold)
+local checkout = w.stock.checkouts[hold]
+if not checkout then
 local value = stock_get(w, 'c:' .. hold)
 if not value then
 return nil
 end
-local words = words_of(value)
-return { mode = words[1], buyer = words[2], lines = read_lines(words, 3) }
+local mode, buyer, lines = string.match(value, '^(%a+) (%S+) (.+)$')
+checkout = { mode = mode, buyer = buyer, words = value, lines = read_lines(lines) }
+w.stock.checkouts[hold] = checkout
 end
-local function write_checkout(w, hold, checkout)
-local words = { checkout.mode, checkout.buyer }
-for i = 1, #checkout.lines do
-local line = checkout.lines[i]
-words[#words + 1] = line.item .. ':' .. digits(line.quantity) .. '/' .. digits(line.share)
+return checkout
 end
-stock_put(w, 'c:' .. hold, table.concat(words, ' '))
+local function write_checkout(w, hold, order, checkout)
+if not checkout then
+checkout = { mode = order.mode, buyer = order.buyer, words = order.mode .. ' ' .. order.basket, lines = {} }
+w.stock.checkouts[hold] = checkout
+else
+checkout.words = checkout.words .. ' ' .. order.words
 end
-local function apply_stock(w, kind, c, hold, sold)
-local word = string.match(c.params, '^%a+')
-if word == 'checkout' then
-local order = read_order(c)
-local checkout = kind == 'extend' and read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
 for i = 1, #order.lines do
 checkout.lines[#checkout.lines + 1] = order.lines[i]
 end
-write_checkout(w, hold, checkout)
-local taken = read_buyer(w, order.buyer)
+stock_put(w, 'c:' .. hold, checkout.words)
+end
+local function remove_checkout(w, hold)
+w.stock.checkouts[hold] = nil
+stock_put(w, 'c:' .. hold, false)
+end
+local function apply_stock(w, kind, c, hold, sold)
+if c.kind == 'checkout' then
+local order = read_order(c)
+write_checkout(w, hold, order, kind == 'extend' and read_checkout(w, hold))
+local buyer = read_buyer(w, order.buyer)
+local taken = buyer.taken
 if order.mode == 'reserve' then
 add_taken(w, order.lines, 1)
 taken = taken + total(order.lines)
 end
-write_buyer(w, order.buyer, taken, hold)
-stock_put(w, 'k:' .. c.key, '')
-if stock_get(w, 'until') ~= digits(order.till) then
-stock_put(w, 'until', digits(order.till))
+write_buyer(w, buyer, taken, hold)
+stock_put(w, order.key_field, '')
+if stock_get(w, 'until') ~= order.till_text then
+stock_put(w, 'until', order.till_text)
 end
 return
 end
-if word == 'give' or word == 'take' then
-add_taken(w, read_order(c).lines, word == 'give' and 1 or -1)
+if c.kind == 'give' or c.kind == 'take' then
+add_taken(w, read_order(c).lines, c.kind == 'give' and 1 or -1)
 return
 end
 local checkout = hold ~= '' and read_checkout(w, hold)
@@ -10014,9 +10071,9 @@ if before ~= after then
 add_taken(w, before, -1)
 add_taken(w, after, 1)
 end
-local taken = read_buyer(w, checkout.buyer)
-write_buyer(w, checkout.buyer, taken - total(before) + total(after), '')
-stock_put(w, 'c:' .. hold, false)
+local buyer = read_buyer(w, checkout.buyer)
+write_buyer(w, buyer, buyer.taken - total(before) + total(after), '')
+remove_checkout(w, hold)
 end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
@@ -10474,6 +10531,7 @@ kind = 'refund', amount = c.amount, available = c.amount, reserved = 0, hold = h
 })
 end
 local LINES_MAX = 100
+local NO_CHECKOUT = { lines = {} }
 local function sold_out(w, left, item)
 local left_words, stock, reserved = digits(math.max(0, left)), digits(math.max(0, w.available)), digits(w.reserved)
 if item then
@@ -10486,9 +10544,10 @@ local order = read_order(c)
 if now < order.from or now >= order.till or w.status == 'frozen' then
 return reject('sale_not_active', 'startsAt', digits(order.from), 'endsAt', digits(order.till))
 end
-local taken, running_id = read_buyer(w, order.buyer)
+local buyer = read_buyer(w, order.buyer)
+local running_id = buyer.running
 local running = running_id ~= '' and read_hold(w, running_id) or nil
-local checkout = running_id ~= '' and read_checkout(w, running_id) or { lines = {} }
+local checkout = running_id ~= '' and read_checkout(w, running_id) or NO_CHECKOUT
 local there = {}
 for i = 1, #checkout.lines do
 there[checkout.lines[i].item] = true
@@ -10505,7 +10564,7 @@ return reject('too_large', 'max', digits(LINES_MAX))
 end
 local quantity = total(order.lines)
 local reserves = order.mode == 'reserve'
-local left = order.per_buyer - taken - (reserves and 0 or total(checkout.lines))
+local left = order.per_buyer - buyer.taken - (reserves and 0 or total(checkout.lines))
 if quantity > left then
 return reject('user_limit', 'left', digits(math.max(0, left)))
 end
@@ -10549,8 +10608,7 @@ return move(w, {
 kind = 'settle', amount = hold.amount, available = 0, reserved = 0 - left, hold = hold, metadata = lines_text(checkout.lines),
 })
 end
-local taken = read_buyer(w, checkout.buyer)
-local room, available = order.per_buyer - taken, w.available
+local room, available = order.per_buyer - read_buyer(w, checkout.buyer).taken, w.available
 local sold = {}
 for i = 1, #checkout.lines do
 local line = checkout.lines[i]
@@ -10710,11 +10768,13 @@ c.facts = { epoch = epoch, seq = seq, refunded = refunded, closed = closed == 1,
 end
 commands[i] = c
 local t = told[wallet]
+if kind ~= 'checkout' then
 local wanted = t.fields
 if wanted then
 wanted[#wanted + 1] = 'h:' .. hold
 else
 t.fields = { 'core', 'h:' .. hold }
+end
 end
 if t.stock > 0 then
 t.stock_fields = t.stock_fields or {}
@@ -10749,7 +10809,7 @@ if not bytes then
 if (c.kind == 'hold' or c.kind == 'meter') and get(w, 'h:' .. c.hold) then
 return { 'seen' }
 end
-if c.kind == 'checkout' and w.stock and stock_get(w, 'k:' .. c.key) then
+if c.kind == 'checkout' and w.stock and stock_get(w, read_order(c).key_field) then
 return { 'seen' }
 end
 return nil
@@ -10860,7 +10920,7 @@ return table.concat(reply)
 
 export const walletDistrust: Script = {
   name: 'wallet_distrust',
-  sha1: '1bc453e6e8eafdffa59c0dc05ac85731e77b6a40',
+  sha1: 'abccdda04ed9cce6a203adaf409961fe50d2b2c8',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -11055,20 +11115,37 @@ end
 end
 local AFTER_END_MS = 3600000
 local STAY_MIN_MS = 60000
-local function load_buyers(key, loaded, values, fields)
+local function read_lines(words)
+local lines = {}
+local position = 1
+while position <= #words do
+local item, quantity, share, after = string.match(words, '^(%d+):([1-9]%d*)/(%d+) ?()', position)
+lines[#lines + 1] = {
+item = item, quantity = tonumber(quantity), share = tonumber(share), field = 'i:' .. item, text = '[' .. item .. ',' .. quantity .. ']',
+}
+position = after
+end
+return lines
+end
+local function load_buyers(stock, fields)
 local buyers = {}
 for i = 1, #fields - 1 do
-if values[i] and string.sub(fields[i], 1, 2) == 'c:' then
-buyers[#buyers + 1] = 'u:' .. string.match(values[i], '^%a+ (%S+)')
+local value = stock.loaded[fields[i]]
+local buyer = value and string.sub(fields[i], 1, 2) == 'c:' and string.match(value, '^%a+ (%S+)')
+if buyer then
+buyers[#buyers + 1] = 'u:' .. buyer
 end
 end
 if #buyers == 0 then
 return
 end
-local found = redis.call('HMGET', key, unpack(buyers))
+local found = redis.call('HMGET', stock.key, unpack(buyers))
 for i = 1, #buyers do
-loaded[buyers[i]] = found[i]
+stock.loaded[buyers[i]] = found[i]
 end
+end
+local function new_stock(key)
+return { key = key, loaded = {}, changed = {}, buyers = {}, checkouts = {} }
 end
 local function open_stock(w, key, fields)
 fields[#fields + 1] = 'until'
@@ -11077,12 +11154,12 @@ local values = redis.pcall('HMGET', key, unpack(fields))
 if values[#fields] ~= digits(w.epoch) then
 return false
 end
-local loaded = {}
+local stock = new_stock(key)
 for i = 1, #fields - 1 do
-loaded[fields[i]] = values[i]
+stock.loaded[fields[i]] = values[i]
 end
-w.stock = { key = key, loaded = loaded, changed = {} }
-load_buyers(key, loaded, values, fields)
+load_buyers(stock, fields)
+w.stock = stock
 return true
 end
 local function stock_get(w, field)
@@ -11124,38 +11201,31 @@ local stay = digits(math.max(over + AFTER_END_MS - w.clock, STAY_MIN_MS))
 redis.call('PEXPIRE', w.key, stay)
 redis.call('PEXPIRE', w.stock.key, stay)
 end
-local function read_lines(words, from)
-local lines = {}
-for i = from, #words do
-local item, quantity, share = string.match(words[i], '^(%d+):(%d+)/(%d+)$')
-lines[#lines + 1] = { item = item, quantity = tonumber(quantity), share = tonumber(share) }
-end
-return lines
-end
-local function words_of(text)
-local words = {}
-for word in string.gmatch(text, '%S+') do
-words[#words + 1] = word
-end
-return words
-end
 local function read_order(c)
-if not c.order then
-local words = words_of(c.params)
-if words[1] == 'checkout' then
+if c.order then
+return c.order
+end
+if c.kind == 'checkout' then
+local mode, ttl, from, till, per_buyer, basket, buyer, lines =
+string.match(c.params, '^checkout (%a+) (%d+) (%d+) (%d+) (%d+) ((%S+) (.+))$')
 c.order = {
-mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = tonumber(words[5]), per_buyer = tonumber(words[6]),
-buyer = words[7], lines = read_lines(words, 8),
+mode = mode, ttl = tonumber(ttl), from = tonumber(from), till = tonumber(till), till_text = till, per_buyer = tonumber(per_buyer),
+basket = basket, words = lines, buyer = buyer, lines = read_lines(lines), key_field = 'k:' .. c.key,
 }
-elseif words[1] == 'purchase' then
-c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), held = tonumber(words[6]), prices = {}, priced = #words - 6 }
-for i = 7, #words do
-local item, price = string.match(words[i], '^(%d+):(%d+)$')
+elseif c.kind == 'purchase' then
+local take, per_buyer, payment = string.match(c.params, '^purchase (%a+) (%d+)(.*)$')
+c.order = { all = take == 'all', per_buyer = tonumber(per_buyer) }
+if payment ~= '' then
+local held, prices = string.match(payment, '^ %S+ %S+ (%d+)(.*)$')
+c.order.held, c.order.prices, c.order.priced = tonumber(held), {}, 0
+for item, price in string.gmatch(prices, ' (%d+):(%d+)') do
 c.order.prices[item] = tonumber(price)
+c.order.priced = c.order.priced + 1
+end
 end
 else
-c.order = { total = tonumber(words[2]), lines = read_lines(words, 3) }
-end
+local sum, lines = string.match(c.params, '^%a+ (%d+) ?(.*)$')
+c.order = { total = tonumber(sum), lines = read_lines(lines) }
 end
 return c.order
 end
@@ -11163,11 +11233,11 @@ local function stock_fields(c, fields)
 if c.kind == 'checkout' or c.kind == 'give' or c.kind == 'take' then
 local order = read_order(c)
 if order.buyer then
-fields[#fields + 1] = 'k:' .. c.key
+fields[#fields + 1] = order.key_field
 fields[#fields + 1] = 'u:' .. order.buyer
 end
 for i = 1, #order.lines do
-fields[#fields + 1] = 'i:' .. order.lines[i].item
+fields[#fields + 1] = order.lines[i].field
 end
 elseif c.hold ~= '' then
 fields[#fields + 1] = 'c:' .. c.hold
@@ -11180,77 +11250,96 @@ sum = sum + lines[i].quantity
 end
 return sum
 end
-local function lines_text(...)
-local words = {}
-for _, lines in ipairs({ ... }) do
-for i = 1, #lines do
-words[#words + 1] = '[' .. lines[i].item .. ',' .. digits(lines[i].quantity) .. ']'
+local function lines_text(lines, more)
+if #lines + (more and #more or 0) == 1 then
+return '[' .. (lines[1] or more[1]).text .. ']'
 end
+local words = {}
+for i = 1, #lines do
+words[i] = lines[i].text
+end
+for i = 1, more and #more or 0 do
+words[#words + 1] = more[i].text
 end
 return '[' .. table.concat(words, ',') .. ']'
 end
-local function taken_of(w, item)
-return tonumber(stock_get(w, 'i:' .. item) or '0')
+local function taken_of(w, line)
+return tonumber(stock_get(w, line.field) or '0')
 end
 local function left_of(w, line)
-return line.share - taken_of(w, line.item)
+return line.share - taken_of(w, line)
 end
 local function add_taken(w, lines, sign)
 for i = 1, #lines do
-local taken = taken_of(w, lines[i].item) + sign * lines[i].quantity
-stock_put(w, 'i:' .. lines[i].item, taken ~= 0 and digits(taken))
+local taken = taken_of(w, lines[i]) + sign * lines[i].quantity
+stock_put(w, lines[i].field, taken ~= 0 and digits(taken))
 end
 end
 local function read_buyer(w, id)
-local value = stock_get(w, 'u:' .. id)
-if not value then
-return 0, ''
-end
+local buyer = w.stock.buyers[id]
+if not buyer then
+buyer = { taken = 0, running = '', field = 'u:' .. id }
+local value = stock_get(w, buyer.field)
+if value then
 local taken, running = string.match(value, '^(%d+) (.*)$')
-return tonumber(taken), running
+buyer.taken, buyer.running = tonumber(taken), running
 end
-local function write_buyer(w, id, taken, running)
-stock_put(w, 'u:' .. id, (taken > 0 or running ~= '') and digits(taken) .. ' ' .. running)
+w.stock.buyers[id] = buyer
+end
+return buyer
+end
+local function write_buyer(w, buyer, taken, running)
+buyer.taken, buyer.running = taken, running
+stock_put(w, buyer.field, (taken > 0 or running ~= '') and digits(taken) .. ' ' .. running)
 end
 local function read_checkout(w, hold)
+local checkout = w.stock.checkouts[hold]
+if not checkout then
 local value = stock_get(w, 'c:' .. hold)
 if not value then
 return nil
 end
-local words = words_of(value)
-return { mode = words[1], buyer = words[2], lines = read_lines(words, 3) }
+local mode, buyer, lines = string.match(value, '^(%a+) (%S+) (.+)$')
+checkout = { mode = mode, buyer = buyer, words = value, lines = read_lines(lines) }
+w.stock.checkouts[hold] = checkout
 end
-local function write_checkout(w, hold, checkout)
-local words = { checkout.mode, checkout.buyer }
-for i = 1, #checkout.lines do
-local line = checkout.lines[i]
-words[#words + 1] = line.item .. ':' .. digits(line.quantity) .. '/' .. digits(line.share)
+return checkout
 end
-stock_put(w, 'c:' .. hold, table.concat(words, ' '))
+local function write_checkout(w, hold, order, checkout)
+if not checkout then
+checkout = { mode = order.mode, buyer = order.buyer, words = order.mode .. ' ' .. order.basket, lines = {} }
+w.stock.checkouts[hold] = checkout
+else
+checkout.words = checkout.words .. ' ' .. order.words
 end
-local function apply_stock(w, kind, c, hold, sold)
-local word = string.match(c.params, '^%a+')
-if word == 'checkout' then
-local order = read_order(c)
-local checkout = kind == 'extend' and read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
 for i = 1, #order.lines do
 checkout.lines[#checkout.lines + 1] = order.lines[i]
 end
-write_checkout(w, hold, checkout)
-local taken = read_buyer(w, order.buyer)
+stock_put(w, 'c:' .. hold, checkout.words)
+end
+local function remove_checkout(w, hold)
+w.stock.checkouts[hold] = nil
+stock_put(w, 'c:' .. hold, false)
+end
+local function apply_stock(w, kind, c, hold, sold)
+if c.kind == 'checkout' then
+local order = read_order(c)
+write_checkout(w, hold, order, kind == 'extend' and read_checkout(w, hold))
+local buyer = read_buyer(w, order.buyer)
+local taken = buyer.taken
 if order.mode == 'reserve' then
 add_taken(w, order.lines, 1)
 taken = taken + total(order.lines)
 end
-write_buyer(w, order.buyer, taken, hold)
-stock_put(w, 'k:' .. c.key, '')
-if stock_get(w, 'until') ~= digits(order.till) then
-stock_put(w, 'until', digits(order.till))
+write_buyer(w, buyer, taken, hold)
+stock_put(w, order.key_field, '')
+if stock_get(w, 'until') ~= order.till_text then
+stock_put(w, 'until', order.till_text)
 end
 return
 end
-if word == 'give' or word == 'take' then
-add_taken(w, read_order(c).lines, word == 'give' and 1 or -1)
+if c.kind == 'give' or c.kind == 'take' then
+add_taken(w, read_order(c).lines, c.kind == 'give' and 1 or -1)
 return
 end
 local checkout = hold ~= '' and read_checkout(w, hold)
@@ -11263,9 +11352,9 @@ if before ~= after then
 add_taken(w, before, -1)
 add_taken(w, after, 1)
 end
-local taken = read_buyer(w, checkout.buyer)
-write_buyer(w, checkout.buyer, taken - total(before) + total(after), '')
-stock_put(w, 'c:' .. hold, false)
+local buyer = read_buyer(w, checkout.buyer)
+write_buyer(w, buyer, buyer.taken - total(before) + total(after), '')
+remove_checkout(w, hold)
 end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
@@ -11320,7 +11409,7 @@ return 1
 
 export const walletInspect: Script = {
   name: 'wallet_inspect',
-  sha1: '49f6393b5ba2f875b383be8d8f7a4177063c17b3',
+  sha1: 'bba53571aed26d5be3798c0cf8329ce5b998427a',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -11525,20 +11614,37 @@ end
 end
 local AFTER_END_MS = 3600000
 local STAY_MIN_MS = 60000
-local function load_buyers(key, loaded, values, fields)
+local function read_lines(words)
+local lines = {}
+local position = 1
+while position <= #words do
+local item, quantity, share, after = string.match(words, '^(%d+):([1-9]%d*)/(%d+) ?()', position)
+lines[#lines + 1] = {
+item = item, quantity = tonumber(quantity), share = tonumber(share), field = 'i:' .. item, text = '[' .. item .. ',' .. quantity .. ']',
+}
+position = after
+end
+return lines
+end
+local function load_buyers(stock, fields)
 local buyers = {}
 for i = 1, #fields - 1 do
-if values[i] and string.sub(fields[i], 1, 2) == 'c:' then
-buyers[#buyers + 1] = 'u:' .. string.match(values[i], '^%a+ (%S+)')
+local value = stock.loaded[fields[i]]
+local buyer = value and string.sub(fields[i], 1, 2) == 'c:' and string.match(value, '^%a+ (%S+)')
+if buyer then
+buyers[#buyers + 1] = 'u:' .. buyer
 end
 end
 if #buyers == 0 then
 return
 end
-local found = redis.call('HMGET', key, unpack(buyers))
+local found = redis.call('HMGET', stock.key, unpack(buyers))
 for i = 1, #buyers do
-loaded[buyers[i]] = found[i]
+stock.loaded[buyers[i]] = found[i]
 end
+end
+local function new_stock(key)
+return { key = key, loaded = {}, changed = {}, buyers = {}, checkouts = {} }
 end
 local function open_stock(w, key, fields)
 fields[#fields + 1] = 'until'
@@ -11547,12 +11653,12 @@ local values = redis.pcall('HMGET', key, unpack(fields))
 if values[#fields] ~= digits(w.epoch) then
 return false
 end
-local loaded = {}
+local stock = new_stock(key)
 for i = 1, #fields - 1 do
-loaded[fields[i]] = values[i]
+stock.loaded[fields[i]] = values[i]
 end
-w.stock = { key = key, loaded = loaded, changed = {} }
-load_buyers(key, loaded, values, fields)
+load_buyers(stock, fields)
+w.stock = stock
 return true
 end
 local function stock_get(w, field)
@@ -11594,38 +11700,31 @@ local stay = digits(math.max(over + AFTER_END_MS - w.clock, STAY_MIN_MS))
 redis.call('PEXPIRE', w.key, stay)
 redis.call('PEXPIRE', w.stock.key, stay)
 end
-local function read_lines(words, from)
-local lines = {}
-for i = from, #words do
-local item, quantity, share = string.match(words[i], '^(%d+):(%d+)/(%d+)$')
-lines[#lines + 1] = { item = item, quantity = tonumber(quantity), share = tonumber(share) }
-end
-return lines
-end
-local function words_of(text)
-local words = {}
-for word in string.gmatch(text, '%S+') do
-words[#words + 1] = word
-end
-return words
-end
 local function read_order(c)
-if not c.order then
-local words = words_of(c.params)
-if words[1] == 'checkout' then
+if c.order then
+return c.order
+end
+if c.kind == 'checkout' then
+local mode, ttl, from, till, per_buyer, basket, buyer, lines =
+string.match(c.params, '^checkout (%a+) (%d+) (%d+) (%d+) (%d+) ((%S+) (.+))$')
 c.order = {
-mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = tonumber(words[5]), per_buyer = tonumber(words[6]),
-buyer = words[7], lines = read_lines(words, 8),
+mode = mode, ttl = tonumber(ttl), from = tonumber(from), till = tonumber(till), till_text = till, per_buyer = tonumber(per_buyer),
+basket = basket, words = lines, buyer = buyer, lines = read_lines(lines), key_field = 'k:' .. c.key,
 }
-elseif words[1] == 'purchase' then
-c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), held = tonumber(words[6]), prices = {}, priced = #words - 6 }
-for i = 7, #words do
-local item, price = string.match(words[i], '^(%d+):(%d+)$')
+elseif c.kind == 'purchase' then
+local take, per_buyer, payment = string.match(c.params, '^purchase (%a+) (%d+)(.*)$')
+c.order = { all = take == 'all', per_buyer = tonumber(per_buyer) }
+if payment ~= '' then
+local held, prices = string.match(payment, '^ %S+ %S+ (%d+)(.*)$')
+c.order.held, c.order.prices, c.order.priced = tonumber(held), {}, 0
+for item, price in string.gmatch(prices, ' (%d+):(%d+)') do
 c.order.prices[item] = tonumber(price)
+c.order.priced = c.order.priced + 1
+end
 end
 else
-c.order = { total = tonumber(words[2]), lines = read_lines(words, 3) }
-end
+local sum, lines = string.match(c.params, '^%a+ (%d+) ?(.*)$')
+c.order = { total = tonumber(sum), lines = read_lines(lines) }
 end
 return c.order
 end
@@ -11633,11 +11732,11 @@ local function stock_fields(c, fields)
 if c.kind == 'checkout' or c.kind == 'give' or c.kind == 'take' then
 local order = read_order(c)
 if order.buyer then
-fields[#fields + 1] = 'k:' .. c.key
+fields[#fields + 1] = order.key_field
 fields[#fields + 1] = 'u:' .. order.buyer
 end
 for i = 1, #order.lines do
-fields[#fields + 1] = 'i:' .. order.lines[i].item
+fields[#fields + 1] = order.lines[i].field
 end
 elseif c.hold ~= '' then
 fields[#fields + 1] = 'c:' .. c.hold
@@ -11650,77 +11749,96 @@ sum = sum + lines[i].quantity
 end
 return sum
 end
-local function lines_text(...)
-local words = {}
-for _, lines in ipairs({ ... }) do
-for i = 1, #lines do
-words[#words + 1] = '[' .. lines[i].item .. ',' .. digits(lines[i].quantity) .. ']'
+local function lines_text(lines, more)
+if #lines + (more and #more or 0) == 1 then
+return '[' .. (lines[1] or more[1]).text .. ']'
 end
+local words = {}
+for i = 1, #lines do
+words[i] = lines[i].text
+end
+for i = 1, more and #more or 0 do
+words[#words + 1] = more[i].text
 end
 return '[' .. table.concat(words, ',') .. ']'
 end
-local function taken_of(w, item)
-return tonumber(stock_get(w, 'i:' .. item) or '0')
+local function taken_of(w, line)
+return tonumber(stock_get(w, line.field) or '0')
 end
 local function left_of(w, line)
-return line.share - taken_of(w, line.item)
+return line.share - taken_of(w, line)
 end
 local function add_taken(w, lines, sign)
 for i = 1, #lines do
-local taken = taken_of(w, lines[i].item) + sign * lines[i].quantity
-stock_put(w, 'i:' .. lines[i].item, taken ~= 0 and digits(taken))
+local taken = taken_of(w, lines[i]) + sign * lines[i].quantity
+stock_put(w, lines[i].field, taken ~= 0 and digits(taken))
 end
 end
 local function read_buyer(w, id)
-local value = stock_get(w, 'u:' .. id)
-if not value then
-return 0, ''
-end
+local buyer = w.stock.buyers[id]
+if not buyer then
+buyer = { taken = 0, running = '', field = 'u:' .. id }
+local value = stock_get(w, buyer.field)
+if value then
 local taken, running = string.match(value, '^(%d+) (.*)$')
-return tonumber(taken), running
+buyer.taken, buyer.running = tonumber(taken), running
 end
-local function write_buyer(w, id, taken, running)
-stock_put(w, 'u:' .. id, (taken > 0 or running ~= '') and digits(taken) .. ' ' .. running)
+w.stock.buyers[id] = buyer
+end
+return buyer
+end
+local function write_buyer(w, buyer, taken, running)
+buyer.taken, buyer.running = taken, running
+stock_put(w, buyer.field, (taken > 0 or running ~= '') and digits(taken) .. ' ' .. running)
 end
 local function read_checkout(w, hold)
+local checkout = w.stock.checkouts[hold]
+if not checkout then
 local value = stock_get(w, 'c:' .. hold)
 if not value then
 return nil
 end
-local words = words_of(value)
-return { mode = words[1], buyer = words[2], lines = read_lines(words, 3) }
+local mode, buyer, lines = string.match(value, '^(%a+) (%S+) (.+)$')
+checkout = { mode = mode, buyer = buyer, words = value, lines = read_lines(lines) }
+w.stock.checkouts[hold] = checkout
 end
-local function write_checkout(w, hold, checkout)
-local words = { checkout.mode, checkout.buyer }
-for i = 1, #checkout.lines do
-local line = checkout.lines[i]
-words[#words + 1] = line.item .. ':' .. digits(line.quantity) .. '/' .. digits(line.share)
+return checkout
 end
-stock_put(w, 'c:' .. hold, table.concat(words, ' '))
+local function write_checkout(w, hold, order, checkout)
+if not checkout then
+checkout = { mode = order.mode, buyer = order.buyer, words = order.mode .. ' ' .. order.basket, lines = {} }
+w.stock.checkouts[hold] = checkout
+else
+checkout.words = checkout.words .. ' ' .. order.words
 end
-local function apply_stock(w, kind, c, hold, sold)
-local word = string.match(c.params, '^%a+')
-if word == 'checkout' then
-local order = read_order(c)
-local checkout = kind == 'extend' and read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
 for i = 1, #order.lines do
 checkout.lines[#checkout.lines + 1] = order.lines[i]
 end
-write_checkout(w, hold, checkout)
-local taken = read_buyer(w, order.buyer)
+stock_put(w, 'c:' .. hold, checkout.words)
+end
+local function remove_checkout(w, hold)
+w.stock.checkouts[hold] = nil
+stock_put(w, 'c:' .. hold, false)
+end
+local function apply_stock(w, kind, c, hold, sold)
+if c.kind == 'checkout' then
+local order = read_order(c)
+write_checkout(w, hold, order, kind == 'extend' and read_checkout(w, hold))
+local buyer = read_buyer(w, order.buyer)
+local taken = buyer.taken
 if order.mode == 'reserve' then
 add_taken(w, order.lines, 1)
 taken = taken + total(order.lines)
 end
-write_buyer(w, order.buyer, taken, hold)
-stock_put(w, 'k:' .. c.key, '')
-if stock_get(w, 'until') ~= digits(order.till) then
-stock_put(w, 'until', digits(order.till))
+write_buyer(w, buyer, taken, hold)
+stock_put(w, order.key_field, '')
+if stock_get(w, 'until') ~= order.till_text then
+stock_put(w, 'until', order.till_text)
 end
 return
 end
-if word == 'give' or word == 'take' then
-add_taken(w, read_order(c).lines, word == 'give' and 1 or -1)
+if c.kind == 'give' or c.kind == 'take' then
+add_taken(w, read_order(c).lines, c.kind == 'give' and 1 or -1)
 return
 end
 local checkout = hold ~= '' and read_checkout(w, hold)
@@ -11733,9 +11851,9 @@ if before ~= after then
 add_taken(w, before, -1)
 add_taken(w, after, 1)
 end
-local taken = read_buyer(w, checkout.buyer)
-write_buyer(w, checkout.buyer, taken - total(before) + total(after), '')
-stock_put(w, 'c:' .. hold, false)
+local buyer = read_buyer(w, checkout.buyer)
+write_buyer(w, buyer, buyer.taken - total(before) + total(after), '')
+remove_checkout(w, hold)
 end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
@@ -11900,7 +12018,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: '908b642f42373ee11d171900de84a8b9ebfb4b40',
+  sha1: 'eed04b120229bda75a45f9225d0d286f5cf1afc5',
   keys: { min: 5, variable: false },
   resend: 'never',
   batchMax: null,
@@ -12105,20 +12223,37 @@ end
 end
 local AFTER_END_MS = 3600000
 local STAY_MIN_MS = 60000
-local function load_buyers(key, loaded, values, fields)
+local function read_lines(words)
+local lines = {}
+local position = 1
+while position <= #words do
+local item, quantity, share, after = string.match(words, '^(%d+):([1-9]%d*)/(%d+) ?()', position)
+lines[#lines + 1] = {
+item = item, quantity = tonumber(quantity), share = tonumber(share), field = 'i:' .. item, text = '[' .. item .. ',' .. quantity .. ']',
+}
+position = after
+end
+return lines
+end
+local function load_buyers(stock, fields)
 local buyers = {}
 for i = 1, #fields - 1 do
-if values[i] and string.sub(fields[i], 1, 2) == 'c:' then
-buyers[#buyers + 1] = 'u:' .. string.match(values[i], '^%a+ (%S+)')
+local value = stock.loaded[fields[i]]
+local buyer = value and string.sub(fields[i], 1, 2) == 'c:' and string.match(value, '^%a+ (%S+)')
+if buyer then
+buyers[#buyers + 1] = 'u:' .. buyer
 end
 end
 if #buyers == 0 then
 return
 end
-local found = redis.call('HMGET', key, unpack(buyers))
+local found = redis.call('HMGET', stock.key, unpack(buyers))
 for i = 1, #buyers do
-loaded[buyers[i]] = found[i]
+stock.loaded[buyers[i]] = found[i]
 end
+end
+local function new_stock(key)
+return { key = key, loaded = {}, changed = {}, buyers = {}, checkouts = {} }
 end
 local function open_stock(w, key, fields)
 fields[#fields + 1] = 'until'
@@ -12127,12 +12262,12 @@ local values = redis.pcall('HMGET', key, unpack(fields))
 if values[#fields] ~= digits(w.epoch) then
 return false
 end
-local loaded = {}
+local stock = new_stock(key)
 for i = 1, #fields - 1 do
-loaded[fields[i]] = values[i]
+stock.loaded[fields[i]] = values[i]
 end
-w.stock = { key = key, loaded = loaded, changed = {} }
-load_buyers(key, loaded, values, fields)
+load_buyers(stock, fields)
+w.stock = stock
 return true
 end
 local function stock_get(w, field)
@@ -12174,38 +12309,31 @@ local stay = digits(math.max(over + AFTER_END_MS - w.clock, STAY_MIN_MS))
 redis.call('PEXPIRE', w.key, stay)
 redis.call('PEXPIRE', w.stock.key, stay)
 end
-local function read_lines(words, from)
-local lines = {}
-for i = from, #words do
-local item, quantity, share = string.match(words[i], '^(%d+):(%d+)/(%d+)$')
-lines[#lines + 1] = { item = item, quantity = tonumber(quantity), share = tonumber(share) }
-end
-return lines
-end
-local function words_of(text)
-local words = {}
-for word in string.gmatch(text, '%S+') do
-words[#words + 1] = word
-end
-return words
-end
 local function read_order(c)
-if not c.order then
-local words = words_of(c.params)
-if words[1] == 'checkout' then
+if c.order then
+return c.order
+end
+if c.kind == 'checkout' then
+local mode, ttl, from, till, per_buyer, basket, buyer, lines =
+string.match(c.params, '^checkout (%a+) (%d+) (%d+) (%d+) (%d+) ((%S+) (.+))$')
 c.order = {
-mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = tonumber(words[5]), per_buyer = tonumber(words[6]),
-buyer = words[7], lines = read_lines(words, 8),
+mode = mode, ttl = tonumber(ttl), from = tonumber(from), till = tonumber(till), till_text = till, per_buyer = tonumber(per_buyer),
+basket = basket, words = lines, buyer = buyer, lines = read_lines(lines), key_field = 'k:' .. c.key,
 }
-elseif words[1] == 'purchase' then
-c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), held = tonumber(words[6]), prices = {}, priced = #words - 6 }
-for i = 7, #words do
-local item, price = string.match(words[i], '^(%d+):(%d+)$')
+elseif c.kind == 'purchase' then
+local take, per_buyer, payment = string.match(c.params, '^purchase (%a+) (%d+)(.*)$')
+c.order = { all = take == 'all', per_buyer = tonumber(per_buyer) }
+if payment ~= '' then
+local held, prices = string.match(payment, '^ %S+ %S+ (%d+)(.*)$')
+c.order.held, c.order.prices, c.order.priced = tonumber(held), {}, 0
+for item, price in string.gmatch(prices, ' (%d+):(%d+)') do
 c.order.prices[item] = tonumber(price)
+c.order.priced = c.order.priced + 1
+end
 end
 else
-c.order = { total = tonumber(words[2]), lines = read_lines(words, 3) }
-end
+local sum, lines = string.match(c.params, '^%a+ (%d+) ?(.*)$')
+c.order = { total = tonumber(sum), lines = read_lines(lines) }
 end
 return c.order
 end
@@ -12213,11 +12341,11 @@ local function stock_fields(c, fields)
 if c.kind == 'checkout' or c.kind == 'give' or c.kind == 'take' then
 local order = read_order(c)
 if order.buyer then
-fields[#fields + 1] = 'k:' .. c.key
+fields[#fields + 1] = order.key_field
 fields[#fields + 1] = 'u:' .. order.buyer
 end
 for i = 1, #order.lines do
-fields[#fields + 1] = 'i:' .. order.lines[i].item
+fields[#fields + 1] = order.lines[i].field
 end
 elseif c.hold ~= '' then
 fields[#fields + 1] = 'c:' .. c.hold
@@ -12230,77 +12358,96 @@ sum = sum + lines[i].quantity
 end
 return sum
 end
-local function lines_text(...)
-local words = {}
-for _, lines in ipairs({ ... }) do
-for i = 1, #lines do
-words[#words + 1] = '[' .. lines[i].item .. ',' .. digits(lines[i].quantity) .. ']'
+local function lines_text(lines, more)
+if #lines + (more and #more or 0) == 1 then
+return '[' .. (lines[1] or more[1]).text .. ']'
 end
+local words = {}
+for i = 1, #lines do
+words[i] = lines[i].text
+end
+for i = 1, more and #more or 0 do
+words[#words + 1] = more[i].text
 end
 return '[' .. table.concat(words, ',') .. ']'
 end
-local function taken_of(w, item)
-return tonumber(stock_get(w, 'i:' .. item) or '0')
+local function taken_of(w, line)
+return tonumber(stock_get(w, line.field) or '0')
 end
 local function left_of(w, line)
-return line.share - taken_of(w, line.item)
+return line.share - taken_of(w, line)
 end
 local function add_taken(w, lines, sign)
 for i = 1, #lines do
-local taken = taken_of(w, lines[i].item) + sign * lines[i].quantity
-stock_put(w, 'i:' .. lines[i].item, taken ~= 0 and digits(taken))
+local taken = taken_of(w, lines[i]) + sign * lines[i].quantity
+stock_put(w, lines[i].field, taken ~= 0 and digits(taken))
 end
 end
 local function read_buyer(w, id)
-local value = stock_get(w, 'u:' .. id)
-if not value then
-return 0, ''
-end
+local buyer = w.stock.buyers[id]
+if not buyer then
+buyer = { taken = 0, running = '', field = 'u:' .. id }
+local value = stock_get(w, buyer.field)
+if value then
 local taken, running = string.match(value, '^(%d+) (.*)$')
-return tonumber(taken), running
+buyer.taken, buyer.running = tonumber(taken), running
 end
-local function write_buyer(w, id, taken, running)
-stock_put(w, 'u:' .. id, (taken > 0 or running ~= '') and digits(taken) .. ' ' .. running)
+w.stock.buyers[id] = buyer
+end
+return buyer
+end
+local function write_buyer(w, buyer, taken, running)
+buyer.taken, buyer.running = taken, running
+stock_put(w, buyer.field, (taken > 0 or running ~= '') and digits(taken) .. ' ' .. running)
 end
 local function read_checkout(w, hold)
+local checkout = w.stock.checkouts[hold]
+if not checkout then
 local value = stock_get(w, 'c:' .. hold)
 if not value then
 return nil
 end
-local words = words_of(value)
-return { mode = words[1], buyer = words[2], lines = read_lines(words, 3) }
+local mode, buyer, lines = string.match(value, '^(%a+) (%S+) (.+)$')
+checkout = { mode = mode, buyer = buyer, words = value, lines = read_lines(lines) }
+w.stock.checkouts[hold] = checkout
 end
-local function write_checkout(w, hold, checkout)
-local words = { checkout.mode, checkout.buyer }
-for i = 1, #checkout.lines do
-local line = checkout.lines[i]
-words[#words + 1] = line.item .. ':' .. digits(line.quantity) .. '/' .. digits(line.share)
+return checkout
 end
-stock_put(w, 'c:' .. hold, table.concat(words, ' '))
+local function write_checkout(w, hold, order, checkout)
+if not checkout then
+checkout = { mode = order.mode, buyer = order.buyer, words = order.mode .. ' ' .. order.basket, lines = {} }
+w.stock.checkouts[hold] = checkout
+else
+checkout.words = checkout.words .. ' ' .. order.words
 end
-local function apply_stock(w, kind, c, hold, sold)
-local word = string.match(c.params, '^%a+')
-if word == 'checkout' then
-local order = read_order(c)
-local checkout = kind == 'extend' and read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
 for i = 1, #order.lines do
 checkout.lines[#checkout.lines + 1] = order.lines[i]
 end
-write_checkout(w, hold, checkout)
-local taken = read_buyer(w, order.buyer)
+stock_put(w, 'c:' .. hold, checkout.words)
+end
+local function remove_checkout(w, hold)
+w.stock.checkouts[hold] = nil
+stock_put(w, 'c:' .. hold, false)
+end
+local function apply_stock(w, kind, c, hold, sold)
+if c.kind == 'checkout' then
+local order = read_order(c)
+write_checkout(w, hold, order, kind == 'extend' and read_checkout(w, hold))
+local buyer = read_buyer(w, order.buyer)
+local taken = buyer.taken
 if order.mode == 'reserve' then
 add_taken(w, order.lines, 1)
 taken = taken + total(order.lines)
 end
-write_buyer(w, order.buyer, taken, hold)
-stock_put(w, 'k:' .. c.key, '')
-if stock_get(w, 'until') ~= digits(order.till) then
-stock_put(w, 'until', digits(order.till))
+write_buyer(w, buyer, taken, hold)
+stock_put(w, order.key_field, '')
+if stock_get(w, 'until') ~= order.till_text then
+stock_put(w, 'until', order.till_text)
 end
 return
 end
-if word == 'give' or word == 'take' then
-add_taken(w, read_order(c).lines, word == 'give' and 1 or -1)
+if c.kind == 'give' or c.kind == 'take' then
+add_taken(w, read_order(c).lines, c.kind == 'give' and 1 or -1)
 return
 end
 local checkout = hold ~= '' and read_checkout(w, hold)
@@ -12313,9 +12460,9 @@ if before ~= after then
 add_taken(w, before, -1)
 add_taken(w, after, 1)
 end
-local taken = read_buyer(w, checkout.buyer)
-write_buyer(w, checkout.buyer, taken - total(before) + total(after), '')
-stock_put(w, 'c:' .. hold, false)
+local buyer = read_buyer(w, checkout.buyer)
+write_buyer(w, buyer, buyer.taken - total(before) + total(after), '')
+remove_checkout(w, hold)
 end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
@@ -12773,6 +12920,7 @@ kind = 'refund', amount = c.amount, available = c.amount, reserved = 0, hold = h
 })
 end
 local LINES_MAX = 100
+local NO_CHECKOUT = { lines = {} }
 local function sold_out(w, left, item)
 local left_words, stock, reserved = digits(math.max(0, left)), digits(math.max(0, w.available)), digits(w.reserved)
 if item then
@@ -12785,9 +12933,10 @@ local order = read_order(c)
 if now < order.from or now >= order.till or w.status == 'frozen' then
 return reject('sale_not_active', 'startsAt', digits(order.from), 'endsAt', digits(order.till))
 end
-local taken, running_id = read_buyer(w, order.buyer)
+local buyer = read_buyer(w, order.buyer)
+local running_id = buyer.running
 local running = running_id ~= '' and read_hold(w, running_id) or nil
-local checkout = running_id ~= '' and read_checkout(w, running_id) or { lines = {} }
+local checkout = running_id ~= '' and read_checkout(w, running_id) or NO_CHECKOUT
 local there = {}
 for i = 1, #checkout.lines do
 there[checkout.lines[i].item] = true
@@ -12804,7 +12953,7 @@ return reject('too_large', 'max', digits(LINES_MAX))
 end
 local quantity = total(order.lines)
 local reserves = order.mode == 'reserve'
-local left = order.per_buyer - taken - (reserves and 0 or total(checkout.lines))
+local left = order.per_buyer - buyer.taken - (reserves and 0 or total(checkout.lines))
 if quantity > left then
 return reject('user_limit', 'left', digits(math.max(0, left)))
 end
@@ -12848,8 +12997,7 @@ return move(w, {
 kind = 'settle', amount = hold.amount, available = 0, reserved = 0 - left, hold = hold, metadata = lines_text(checkout.lines),
 })
 end
-local taken = read_buyer(w, checkout.buyer)
-local room, available = order.per_buyer - taken, w.available
+local room, available = order.per_buyer - read_buyer(w, checkout.buyer).taken, w.available
 local sold = {}
 for i = 1, #checkout.lines do
 local line = checkout.lines[i]
@@ -13058,7 +13206,7 @@ write(w, entry_field(w, seq), ARGV[at + 1])
 end
 w.recent = table.concat(marks)
 if w.has_stock then
-w.stock = { key = KEYS[4], loaded = {}, changed = {} }
+w.stock = new_stock(KEYS[4])
 if field_count > 0 then
 redis.call('RENAME', KEYS[5], KEYS[4])
 end
@@ -13081,7 +13229,7 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: '3b919a11019a4c845f23c851bffd1a74aef29906',
+  sha1: 'dc14eec775f7b8376d3bf8da0113b1959e3d544e',
   keys: { min: 3, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -13286,20 +13434,37 @@ end
 end
 local AFTER_END_MS = 3600000
 local STAY_MIN_MS = 60000
-local function load_buyers(key, loaded, values, fields)
+local function read_lines(words)
+local lines = {}
+local position = 1
+while position <= #words do
+local item, quantity, share, after = string.match(words, '^(%d+):([1-9]%d*)/(%d+) ?()', position)
+lines[#lines + 1] = {
+item = item, quantity = tonumber(quantity), share = tonumber(share), field = 'i:' .. item, text = '[' .. item .. ',' .. quantity .. ']',
+}
+position = after
+end
+return lines
+end
+local function load_buyers(stock, fields)
 local buyers = {}
 for i = 1, #fields - 1 do
-if values[i] and string.sub(fields[i], 1, 2) == 'c:' then
-buyers[#buyers + 1] = 'u:' .. string.match(values[i], '^%a+ (%S+)')
+local value = stock.loaded[fields[i]]
+local buyer = value and string.sub(fields[i], 1, 2) == 'c:' and string.match(value, '^%a+ (%S+)')
+if buyer then
+buyers[#buyers + 1] = 'u:' .. buyer
 end
 end
 if #buyers == 0 then
 return
 end
-local found = redis.call('HMGET', key, unpack(buyers))
+local found = redis.call('HMGET', stock.key, unpack(buyers))
 for i = 1, #buyers do
-loaded[buyers[i]] = found[i]
+stock.loaded[buyers[i]] = found[i]
 end
+end
+local function new_stock(key)
+return { key = key, loaded = {}, changed = {}, buyers = {}, checkouts = {} }
 end
 local function open_stock(w, key, fields)
 fields[#fields + 1] = 'until'
@@ -13308,12 +13473,12 @@ local values = redis.pcall('HMGET', key, unpack(fields))
 if values[#fields] ~= digits(w.epoch) then
 return false
 end
-local loaded = {}
+local stock = new_stock(key)
 for i = 1, #fields - 1 do
-loaded[fields[i]] = values[i]
+stock.loaded[fields[i]] = values[i]
 end
-w.stock = { key = key, loaded = loaded, changed = {} }
-load_buyers(key, loaded, values, fields)
+load_buyers(stock, fields)
+w.stock = stock
 return true
 end
 local function stock_get(w, field)
@@ -13355,38 +13520,31 @@ local stay = digits(math.max(over + AFTER_END_MS - w.clock, STAY_MIN_MS))
 redis.call('PEXPIRE', w.key, stay)
 redis.call('PEXPIRE', w.stock.key, stay)
 end
-local function read_lines(words, from)
-local lines = {}
-for i = from, #words do
-local item, quantity, share = string.match(words[i], '^(%d+):(%d+)/(%d+)$')
-lines[#lines + 1] = { item = item, quantity = tonumber(quantity), share = tonumber(share) }
-end
-return lines
-end
-local function words_of(text)
-local words = {}
-for word in string.gmatch(text, '%S+') do
-words[#words + 1] = word
-end
-return words
-end
 local function read_order(c)
-if not c.order then
-local words = words_of(c.params)
-if words[1] == 'checkout' then
+if c.order then
+return c.order
+end
+if c.kind == 'checkout' then
+local mode, ttl, from, till, per_buyer, basket, buyer, lines =
+string.match(c.params, '^checkout (%a+) (%d+) (%d+) (%d+) (%d+) ((%S+) (.+))$')
 c.order = {
-mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = tonumber(words[5]), per_buyer = tonumber(words[6]),
-buyer = words[7], lines = read_lines(words, 8),
+mode = mode, ttl = tonumber(ttl), from = tonumber(from), till = tonumber(till), till_text = till, per_buyer = tonumber(per_buyer),
+basket = basket, words = lines, buyer = buyer, lines = read_lines(lines), key_field = 'k:' .. c.key,
 }
-elseif words[1] == 'purchase' then
-c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), held = tonumber(words[6]), prices = {}, priced = #words - 6 }
-for i = 7, #words do
-local item, price = string.match(words[i], '^(%d+):(%d+)$')
+elseif c.kind == 'purchase' then
+local take, per_buyer, payment = string.match(c.params, '^purchase (%a+) (%d+)(.*)$')
+c.order = { all = take == 'all', per_buyer = tonumber(per_buyer) }
+if payment ~= '' then
+local held, prices = string.match(payment, '^ %S+ %S+ (%d+)(.*)$')
+c.order.held, c.order.prices, c.order.priced = tonumber(held), {}, 0
+for item, price in string.gmatch(prices, ' (%d+):(%d+)') do
 c.order.prices[item] = tonumber(price)
+c.order.priced = c.order.priced + 1
+end
 end
 else
-c.order = { total = tonumber(words[2]), lines = read_lines(words, 3) }
-end
+local sum, lines = string.match(c.params, '^%a+ (%d+) ?(.*)$')
+c.order = { total = tonumber(sum), lines = read_lines(lines) }
 end
 return c.order
 end
@@ -13394,11 +13552,11 @@ local function stock_fields(c, fields)
 if c.kind == 'checkout' or c.kind == 'give' or c.kind == 'take' then
 local order = read_order(c)
 if order.buyer then
-fields[#fields + 1] = 'k:' .. c.key
+fields[#fields + 1] = order.key_field
 fields[#fields + 1] = 'u:' .. order.buyer
 end
 for i = 1, #order.lines do
-fields[#fields + 1] = 'i:' .. order.lines[i].item
+fields[#fields + 1] = order.lines[i].field
 end
 elseif c.hold ~= '' then
 fields[#fields + 1] = 'c:' .. c.hold
@@ -13411,77 +13569,96 @@ sum = sum + lines[i].quantity
 end
 return sum
 end
-local function lines_text(...)
-local words = {}
-for _, lines in ipairs({ ... }) do
-for i = 1, #lines do
-words[#words + 1] = '[' .. lines[i].item .. ',' .. digits(lines[i].quantity) .. ']'
+local function lines_text(lines, more)
+if #lines + (more and #more or 0) == 1 then
+return '[' .. (lines[1] or more[1]).text .. ']'
 end
+local words = {}
+for i = 1, #lines do
+words[i] = lines[i].text
+end
+for i = 1, more and #more or 0 do
+words[#words + 1] = more[i].text
 end
 return '[' .. table.concat(words, ',') .. ']'
 end
-local function taken_of(w, item)
-return tonumber(stock_get(w, 'i:' .. item) or '0')
+local function taken_of(w, line)
+return tonumber(stock_get(w, line.field) or '0')
 end
 local function left_of(w, line)
-return line.share - taken_of(w, line.item)
+return line.share - taken_of(w, line)
 end
 local function add_taken(w, lines, sign)
 for i = 1, #lines do
-local taken = taken_of(w, lines[i].item) + sign * lines[i].quantity
-stock_put(w, 'i:' .. lines[i].item, taken ~= 0 and digits(taken))
+local taken = taken_of(w, lines[i]) + sign * lines[i].quantity
+stock_put(w, lines[i].field, taken ~= 0 and digits(taken))
 end
 end
 local function read_buyer(w, id)
-local value = stock_get(w, 'u:' .. id)
-if not value then
-return 0, ''
-end
+local buyer = w.stock.buyers[id]
+if not buyer then
+buyer = { taken = 0, running = '', field = 'u:' .. id }
+local value = stock_get(w, buyer.field)
+if value then
 local taken, running = string.match(value, '^(%d+) (.*)$')
-return tonumber(taken), running
+buyer.taken, buyer.running = tonumber(taken), running
 end
-local function write_buyer(w, id, taken, running)
-stock_put(w, 'u:' .. id, (taken > 0 or running ~= '') and digits(taken) .. ' ' .. running)
+w.stock.buyers[id] = buyer
+end
+return buyer
+end
+local function write_buyer(w, buyer, taken, running)
+buyer.taken, buyer.running = taken, running
+stock_put(w, buyer.field, (taken > 0 or running ~= '') and digits(taken) .. ' ' .. running)
 end
 local function read_checkout(w, hold)
+local checkout = w.stock.checkouts[hold]
+if not checkout then
 local value = stock_get(w, 'c:' .. hold)
 if not value then
 return nil
 end
-local words = words_of(value)
-return { mode = words[1], buyer = words[2], lines = read_lines(words, 3) }
+local mode, buyer, lines = string.match(value, '^(%a+) (%S+) (.+)$')
+checkout = { mode = mode, buyer = buyer, words = value, lines = read_lines(lines) }
+w.stock.checkouts[hold] = checkout
 end
-local function write_checkout(w, hold, checkout)
-local words = { checkout.mode, checkout.buyer }
-for i = 1, #checkout.lines do
-local line = checkout.lines[i]
-words[#words + 1] = line.item .. ':' .. digits(line.quantity) .. '/' .. digits(line.share)
+return checkout
 end
-stock_put(w, 'c:' .. hold, table.concat(words, ' '))
+local function write_checkout(w, hold, order, checkout)
+if not checkout then
+checkout = { mode = order.mode, buyer = order.buyer, words = order.mode .. ' ' .. order.basket, lines = {} }
+w.stock.checkouts[hold] = checkout
+else
+checkout.words = checkout.words .. ' ' .. order.words
 end
-local function apply_stock(w, kind, c, hold, sold)
-local word = string.match(c.params, '^%a+')
-if word == 'checkout' then
-local order = read_order(c)
-local checkout = kind == 'extend' and read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
 for i = 1, #order.lines do
 checkout.lines[#checkout.lines + 1] = order.lines[i]
 end
-write_checkout(w, hold, checkout)
-local taken = read_buyer(w, order.buyer)
+stock_put(w, 'c:' .. hold, checkout.words)
+end
+local function remove_checkout(w, hold)
+w.stock.checkouts[hold] = nil
+stock_put(w, 'c:' .. hold, false)
+end
+local function apply_stock(w, kind, c, hold, sold)
+if c.kind == 'checkout' then
+local order = read_order(c)
+write_checkout(w, hold, order, kind == 'extend' and read_checkout(w, hold))
+local buyer = read_buyer(w, order.buyer)
+local taken = buyer.taken
 if order.mode == 'reserve' then
 add_taken(w, order.lines, 1)
 taken = taken + total(order.lines)
 end
-write_buyer(w, order.buyer, taken, hold)
-stock_put(w, 'k:' .. c.key, '')
-if stock_get(w, 'until') ~= digits(order.till) then
-stock_put(w, 'until', digits(order.till))
+write_buyer(w, buyer, taken, hold)
+stock_put(w, order.key_field, '')
+if stock_get(w, 'until') ~= order.till_text then
+stock_put(w, 'until', order.till_text)
 end
 return
 end
-if word == 'give' or word == 'take' then
-add_taken(w, read_order(c).lines, word == 'give' and 1 or -1)
+if c.kind == 'give' or c.kind == 'take' then
+add_taken(w, read_order(c).lines, c.kind == 'give' and 1 or -1)
 return
 end
 local checkout = hold ~= '' and read_checkout(w, hold)
@@ -13494,9 +13671,9 @@ if before ~= after then
 add_taken(w, before, -1)
 add_taken(w, after, 1)
 end
-local taken = read_buyer(w, checkout.buyer)
-write_buyer(w, checkout.buyer, taken - total(before) + total(after), '')
-stock_put(w, 'c:' .. hold, false)
+local buyer = read_buyer(w, checkout.buyer)
+write_buyer(w, buyer, buyer.taken - total(before) + total(after), '')
+remove_checkout(w, hold)
 end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
@@ -13671,7 +13848,7 @@ return reply
 
 export const walletRecall: Script = {
   name: 'wallet_recall',
-  sha1: 'e85738dadc468c05bb1d446a458ef098419933ae',
+  sha1: '8e6d39dc25643f9129ed70ab9fbf9a82bd0a9286',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -13866,20 +14043,37 @@ end
 end
 local AFTER_END_MS = 3600000
 local STAY_MIN_MS = 60000
-local function load_buyers(key, loaded, values, fields)
+local function read_lines(words)
+local lines = {}
+local position = 1
+while position <= #words do
+local item, quantity, share, after = string.match(words, '^(%d+):([1-9]%d*)/(%d+) ?()', position)
+lines[#lines + 1] = {
+item = item, quantity = tonumber(quantity), share = tonumber(share), field = 'i:' .. item, text = '[' .. item .. ',' .. quantity .. ']',
+}
+position = after
+end
+return lines
+end
+local function load_buyers(stock, fields)
 local buyers = {}
 for i = 1, #fields - 1 do
-if values[i] and string.sub(fields[i], 1, 2) == 'c:' then
-buyers[#buyers + 1] = 'u:' .. string.match(values[i], '^%a+ (%S+)')
+local value = stock.loaded[fields[i]]
+local buyer = value and string.sub(fields[i], 1, 2) == 'c:' and string.match(value, '^%a+ (%S+)')
+if buyer then
+buyers[#buyers + 1] = 'u:' .. buyer
 end
 end
 if #buyers == 0 then
 return
 end
-local found = redis.call('HMGET', key, unpack(buyers))
+local found = redis.call('HMGET', stock.key, unpack(buyers))
 for i = 1, #buyers do
-loaded[buyers[i]] = found[i]
+stock.loaded[buyers[i]] = found[i]
 end
+end
+local function new_stock(key)
+return { key = key, loaded = {}, changed = {}, buyers = {}, checkouts = {} }
 end
 local function open_stock(w, key, fields)
 fields[#fields + 1] = 'until'
@@ -13888,12 +14082,12 @@ local values = redis.pcall('HMGET', key, unpack(fields))
 if values[#fields] ~= digits(w.epoch) then
 return false
 end
-local loaded = {}
+local stock = new_stock(key)
 for i = 1, #fields - 1 do
-loaded[fields[i]] = values[i]
+stock.loaded[fields[i]] = values[i]
 end
-w.stock = { key = key, loaded = loaded, changed = {} }
-load_buyers(key, loaded, values, fields)
+load_buyers(stock, fields)
+w.stock = stock
 return true
 end
 local function stock_get(w, field)
@@ -13935,38 +14129,31 @@ local stay = digits(math.max(over + AFTER_END_MS - w.clock, STAY_MIN_MS))
 redis.call('PEXPIRE', w.key, stay)
 redis.call('PEXPIRE', w.stock.key, stay)
 end
-local function read_lines(words, from)
-local lines = {}
-for i = from, #words do
-local item, quantity, share = string.match(words[i], '^(%d+):(%d+)/(%d+)$')
-lines[#lines + 1] = { item = item, quantity = tonumber(quantity), share = tonumber(share) }
-end
-return lines
-end
-local function words_of(text)
-local words = {}
-for word in string.gmatch(text, '%S+') do
-words[#words + 1] = word
-end
-return words
-end
 local function read_order(c)
-if not c.order then
-local words = words_of(c.params)
-if words[1] == 'checkout' then
+if c.order then
+return c.order
+end
+if c.kind == 'checkout' then
+local mode, ttl, from, till, per_buyer, basket, buyer, lines =
+string.match(c.params, '^checkout (%a+) (%d+) (%d+) (%d+) (%d+) ((%S+) (.+))$')
 c.order = {
-mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = tonumber(words[5]), per_buyer = tonumber(words[6]),
-buyer = words[7], lines = read_lines(words, 8),
+mode = mode, ttl = tonumber(ttl), from = tonumber(from), till = tonumber(till), till_text = till, per_buyer = tonumber(per_buyer),
+basket = basket, words = lines, buyer = buyer, lines = read_lines(lines), key_field = 'k:' .. c.key,
 }
-elseif words[1] == 'purchase' then
-c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), held = tonumber(words[6]), prices = {}, priced = #words - 6 }
-for i = 7, #words do
-local item, price = string.match(words[i], '^(%d+):(%d+)$')
+elseif c.kind == 'purchase' then
+local take, per_buyer, payment = string.match(c.params, '^purchase (%a+) (%d+)(.*)$')
+c.order = { all = take == 'all', per_buyer = tonumber(per_buyer) }
+if payment ~= '' then
+local held, prices = string.match(payment, '^ %S+ %S+ (%d+)(.*)$')
+c.order.held, c.order.prices, c.order.priced = tonumber(held), {}, 0
+for item, price in string.gmatch(prices, ' (%d+):(%d+)') do
 c.order.prices[item] = tonumber(price)
+c.order.priced = c.order.priced + 1
+end
 end
 else
-c.order = { total = tonumber(words[2]), lines = read_lines(words, 3) }
-end
+local sum, lines = string.match(c.params, '^%a+ (%d+) ?(.*)$')
+c.order = { total = tonumber(sum), lines = read_lines(lines) }
 end
 return c.order
 end
@@ -13974,11 +14161,11 @@ local function stock_fields(c, fields)
 if c.kind == 'checkout' or c.kind == 'give' or c.kind == 'take' then
 local order = read_order(c)
 if order.buyer then
-fields[#fields + 1] = 'k:' .. c.key
+fields[#fields + 1] = order.key_field
 fields[#fields + 1] = 'u:' .. order.buyer
 end
 for i = 1, #order.lines do
-fields[#fields + 1] = 'i:' .. order.lines[i].item
+fields[#fields + 1] = order.lines[i].field
 end
 elseif c.hold ~= '' then
 fields[#fields + 1] = 'c:' .. c.hold
@@ -13991,77 +14178,96 @@ sum = sum + lines[i].quantity
 end
 return sum
 end
-local function lines_text(...)
-local words = {}
-for _, lines in ipairs({ ... }) do
-for i = 1, #lines do
-words[#words + 1] = '[' .. lines[i].item .. ',' .. digits(lines[i].quantity) .. ']'
+local function lines_text(lines, more)
+if #lines + (more and #more or 0) == 1 then
+return '[' .. (lines[1] or more[1]).text .. ']'
 end
+local words = {}
+for i = 1, #lines do
+words[i] = lines[i].text
+end
+for i = 1, more and #more or 0 do
+words[#words + 1] = more[i].text
 end
 return '[' .. table.concat(words, ',') .. ']'
 end
-local function taken_of(w, item)
-return tonumber(stock_get(w, 'i:' .. item) or '0')
+local function taken_of(w, line)
+return tonumber(stock_get(w, line.field) or '0')
 end
 local function left_of(w, line)
-return line.share - taken_of(w, line.item)
+return line.share - taken_of(w, line)
 end
 local function add_taken(w, lines, sign)
 for i = 1, #lines do
-local taken = taken_of(w, lines[i].item) + sign * lines[i].quantity
-stock_put(w, 'i:' .. lines[i].item, taken ~= 0 and digits(taken))
+local taken = taken_of(w, lines[i]) + sign * lines[i].quantity
+stock_put(w, lines[i].field, taken ~= 0 and digits(taken))
 end
 end
 local function read_buyer(w, id)
-local value = stock_get(w, 'u:' .. id)
-if not value then
-return 0, ''
-end
+local buyer = w.stock.buyers[id]
+if not buyer then
+buyer = { taken = 0, running = '', field = 'u:' .. id }
+local value = stock_get(w, buyer.field)
+if value then
 local taken, running = string.match(value, '^(%d+) (.*)$')
-return tonumber(taken), running
+buyer.taken, buyer.running = tonumber(taken), running
 end
-local function write_buyer(w, id, taken, running)
-stock_put(w, 'u:' .. id, (taken > 0 or running ~= '') and digits(taken) .. ' ' .. running)
+w.stock.buyers[id] = buyer
+end
+return buyer
+end
+local function write_buyer(w, buyer, taken, running)
+buyer.taken, buyer.running = taken, running
+stock_put(w, buyer.field, (taken > 0 or running ~= '') and digits(taken) .. ' ' .. running)
 end
 local function read_checkout(w, hold)
+local checkout = w.stock.checkouts[hold]
+if not checkout then
 local value = stock_get(w, 'c:' .. hold)
 if not value then
 return nil
 end
-local words = words_of(value)
-return { mode = words[1], buyer = words[2], lines = read_lines(words, 3) }
+local mode, buyer, lines = string.match(value, '^(%a+) (%S+) (.+)$')
+checkout = { mode = mode, buyer = buyer, words = value, lines = read_lines(lines) }
+w.stock.checkouts[hold] = checkout
 end
-local function write_checkout(w, hold, checkout)
-local words = { checkout.mode, checkout.buyer }
-for i = 1, #checkout.lines do
-local line = checkout.lines[i]
-words[#words + 1] = line.item .. ':' .. digits(line.quantity) .. '/' .. digits(line.share)
+return checkout
 end
-stock_put(w, 'c:' .. hold, table.concat(words, ' '))
+local function write_checkout(w, hold, order, checkout)
+if not checkout then
+checkout = { mode = order.mode, buyer = order.buyer, words = order.mode .. ' ' .. order.basket, lines = {} }
+w.stock.checkouts[hold] = checkout
+else
+checkout.words = checkout.words .. ' ' .. order.words
 end
-local function apply_stock(w, kind, c, hold, sold)
-local word = string.match(c.params, '^%a+')
-if word == 'checkout' then
-local order = read_order(c)
-local checkout = kind == 'extend' and read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
 for i = 1, #order.lines do
 checkout.lines[#checkout.lines + 1] = order.lines[i]
 end
-write_checkout(w, hold, checkout)
-local taken = read_buyer(w, order.buyer)
+stock_put(w, 'c:' .. hold, checkout.words)
+end
+local function remove_checkout(w, hold)
+w.stock.checkouts[hold] = nil
+stock_put(w, 'c:' .. hold, false)
+end
+local function apply_stock(w, kind, c, hold, sold)
+if c.kind == 'checkout' then
+local order = read_order(c)
+write_checkout(w, hold, order, kind == 'extend' and read_checkout(w, hold))
+local buyer = read_buyer(w, order.buyer)
+local taken = buyer.taken
 if order.mode == 'reserve' then
 add_taken(w, order.lines, 1)
 taken = taken + total(order.lines)
 end
-write_buyer(w, order.buyer, taken, hold)
-stock_put(w, 'k:' .. c.key, '')
-if stock_get(w, 'until') ~= digits(order.till) then
-stock_put(w, 'until', digits(order.till))
+write_buyer(w, buyer, taken, hold)
+stock_put(w, order.key_field, '')
+if stock_get(w, 'until') ~= order.till_text then
+stock_put(w, 'until', order.till_text)
 end
 return
 end
-if word == 'give' or word == 'take' then
-add_taken(w, read_order(c).lines, word == 'give' and 1 or -1)
+if c.kind == 'give' or c.kind == 'take' then
+add_taken(w, read_order(c).lines, c.kind == 'give' and 1 or -1)
 return
 end
 local checkout = hold ~= '' and read_checkout(w, hold)
@@ -14074,9 +14280,9 @@ if before ~= after then
 add_taken(w, before, -1)
 add_taken(w, after, 1)
 end
-local taken = read_buyer(w, checkout.buyer)
-write_buyer(w, checkout.buyer, taken - total(before) + total(after), '')
-stock_put(w, 'c:' .. hold, false)
+local buyer = read_buyer(w, checkout.buyer)
+write_buyer(w, buyer, buyer.taken - total(before) + total(after), '')
+remove_checkout(w, hold)
 end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
@@ -14230,7 +14436,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: 'd41e775dc680a24b0a9b25257dbf6f995679abda',
+  sha1: '76521cf7253ae4767919f1b45157f506b77d3b1d',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -14435,20 +14641,37 @@ end
 end
 local AFTER_END_MS = 3600000
 local STAY_MIN_MS = 60000
-local function load_buyers(key, loaded, values, fields)
+local function read_lines(words)
+local lines = {}
+local position = 1
+while position <= #words do
+local item, quantity, share, after = string.match(words, '^(%d+):([1-9]%d*)/(%d+) ?()', position)
+lines[#lines + 1] = {
+item = item, quantity = tonumber(quantity), share = tonumber(share), field = 'i:' .. item, text = '[' .. item .. ',' .. quantity .. ']',
+}
+position = after
+end
+return lines
+end
+local function load_buyers(stock, fields)
 local buyers = {}
 for i = 1, #fields - 1 do
-if values[i] and string.sub(fields[i], 1, 2) == 'c:' then
-buyers[#buyers + 1] = 'u:' .. string.match(values[i], '^%a+ (%S+)')
+local value = stock.loaded[fields[i]]
+local buyer = value and string.sub(fields[i], 1, 2) == 'c:' and string.match(value, '^%a+ (%S+)')
+if buyer then
+buyers[#buyers + 1] = 'u:' .. buyer
 end
 end
 if #buyers == 0 then
 return
 end
-local found = redis.call('HMGET', key, unpack(buyers))
+local found = redis.call('HMGET', stock.key, unpack(buyers))
 for i = 1, #buyers do
-loaded[buyers[i]] = found[i]
+stock.loaded[buyers[i]] = found[i]
 end
+end
+local function new_stock(key)
+return { key = key, loaded = {}, changed = {}, buyers = {}, checkouts = {} }
 end
 local function open_stock(w, key, fields)
 fields[#fields + 1] = 'until'
@@ -14457,12 +14680,12 @@ local values = redis.pcall('HMGET', key, unpack(fields))
 if values[#fields] ~= digits(w.epoch) then
 return false
 end
-local loaded = {}
+local stock = new_stock(key)
 for i = 1, #fields - 1 do
-loaded[fields[i]] = values[i]
+stock.loaded[fields[i]] = values[i]
 end
-w.stock = { key = key, loaded = loaded, changed = {} }
-load_buyers(key, loaded, values, fields)
+load_buyers(stock, fields)
+w.stock = stock
 return true
 end
 local function stock_get(w, field)
@@ -14504,38 +14727,31 @@ local stay = digits(math.max(over + AFTER_END_MS - w.clock, STAY_MIN_MS))
 redis.call('PEXPIRE', w.key, stay)
 redis.call('PEXPIRE', w.stock.key, stay)
 end
-local function read_lines(words, from)
-local lines = {}
-for i = from, #words do
-local item, quantity, share = string.match(words[i], '^(%d+):(%d+)/(%d+)$')
-lines[#lines + 1] = { item = item, quantity = tonumber(quantity), share = tonumber(share) }
-end
-return lines
-end
-local function words_of(text)
-local words = {}
-for word in string.gmatch(text, '%S+') do
-words[#words + 1] = word
-end
-return words
-end
 local function read_order(c)
-if not c.order then
-local words = words_of(c.params)
-if words[1] == 'checkout' then
+if c.order then
+return c.order
+end
+if c.kind == 'checkout' then
+local mode, ttl, from, till, per_buyer, basket, buyer, lines =
+string.match(c.params, '^checkout (%a+) (%d+) (%d+) (%d+) (%d+) ((%S+) (.+))$')
 c.order = {
-mode = words[2], ttl = tonumber(words[3]), from = tonumber(words[4]), till = tonumber(words[5]), per_buyer = tonumber(words[6]),
-buyer = words[7], lines = read_lines(words, 8),
+mode = mode, ttl = tonumber(ttl), from = tonumber(from), till = tonumber(till), till_text = till, per_buyer = tonumber(per_buyer),
+basket = basket, words = lines, buyer = buyer, lines = read_lines(lines), key_field = 'k:' .. c.key,
 }
-elseif words[1] == 'purchase' then
-c.order = { all = words[2] == 'all', per_buyer = tonumber(words[3]), held = tonumber(words[6]), prices = {}, priced = #words - 6 }
-for i = 7, #words do
-local item, price = string.match(words[i], '^(%d+):(%d+)$')
+elseif c.kind == 'purchase' then
+local take, per_buyer, payment = string.match(c.params, '^purchase (%a+) (%d+)(.*)$')
+c.order = { all = take == 'all', per_buyer = tonumber(per_buyer) }
+if payment ~= '' then
+local held, prices = string.match(payment, '^ %S+ %S+ (%d+)(.*)$')
+c.order.held, c.order.prices, c.order.priced = tonumber(held), {}, 0
+for item, price in string.gmatch(prices, ' (%d+):(%d+)') do
 c.order.prices[item] = tonumber(price)
+c.order.priced = c.order.priced + 1
+end
 end
 else
-c.order = { total = tonumber(words[2]), lines = read_lines(words, 3) }
-end
+local sum, lines = string.match(c.params, '^%a+ (%d+) ?(.*)$')
+c.order = { total = tonumber(sum), lines = read_lines(lines) }
 end
 return c.order
 end
@@ -14543,11 +14759,11 @@ local function stock_fields(c, fields)
 if c.kind == 'checkout' or c.kind == 'give' or c.kind == 'take' then
 local order = read_order(c)
 if order.buyer then
-fields[#fields + 1] = 'k:' .. c.key
+fields[#fields + 1] = order.key_field
 fields[#fields + 1] = 'u:' .. order.buyer
 end
 for i = 1, #order.lines do
-fields[#fields + 1] = 'i:' .. order.lines[i].item
+fields[#fields + 1] = order.lines[i].field
 end
 elseif c.hold ~= '' then
 fields[#fields + 1] = 'c:' .. c.hold
@@ -14560,77 +14776,96 @@ sum = sum + lines[i].quantity
 end
 return sum
 end
-local function lines_text(...)
-local words = {}
-for _, lines in ipairs({ ... }) do
-for i = 1, #lines do
-words[#words + 1] = '[' .. lines[i].item .. ',' .. digits(lines[i].quantity) .. ']'
+local function lines_text(lines, more)
+if #lines + (more and #more or 0) == 1 then
+return '[' .. (lines[1] or more[1]).text .. ']'
 end
+local words = {}
+for i = 1, #lines do
+words[i] = lines[i].text
+end
+for i = 1, more and #more or 0 do
+words[#words + 1] = more[i].text
 end
 return '[' .. table.concat(words, ',') .. ']'
 end
-local function taken_of(w, item)
-return tonumber(stock_get(w, 'i:' .. item) or '0')
+local function taken_of(w, line)
+return tonumber(stock_get(w, line.field) or '0')
 end
 local function left_of(w, line)
-return line.share - taken_of(w, line.item)
+return line.share - taken_of(w, line)
 end
 local function add_taken(w, lines, sign)
 for i = 1, #lines do
-local taken = taken_of(w, lines[i].item) + sign * lines[i].quantity
-stock_put(w, 'i:' .. lines[i].item, taken ~= 0 and digits(taken))
+local taken = taken_of(w, lines[i]) + sign * lines[i].quantity
+stock_put(w, lines[i].field, taken ~= 0 and digits(taken))
 end
 end
 local function read_buyer(w, id)
-local value = stock_get(w, 'u:' .. id)
-if not value then
-return 0, ''
-end
+local buyer = w.stock.buyers[id]
+if not buyer then
+buyer = { taken = 0, running = '', field = 'u:' .. id }
+local value = stock_get(w, buyer.field)
+if value then
 local taken, running = string.match(value, '^(%d+) (.*)$')
-return tonumber(taken), running
+buyer.taken, buyer.running = tonumber(taken), running
 end
-local function write_buyer(w, id, taken, running)
-stock_put(w, 'u:' .. id, (taken > 0 or running ~= '') and digits(taken) .. ' ' .. running)
+w.stock.buyers[id] = buyer
+end
+return buyer
+end
+local function write_buyer(w, buyer, taken, running)
+buyer.taken, buyer.running = taken, running
+stock_put(w, buyer.field, (taken > 0 or running ~= '') and digits(taken) .. ' ' .. running)
 end
 local function read_checkout(w, hold)
+local checkout = w.stock.checkouts[hold]
+if not checkout then
 local value = stock_get(w, 'c:' .. hold)
 if not value then
 return nil
 end
-local words = words_of(value)
-return { mode = words[1], buyer = words[2], lines = read_lines(words, 3) }
+local mode, buyer, lines = string.match(value, '^(%a+) (%S+) (.+)$')
+checkout = { mode = mode, buyer = buyer, words = value, lines = read_lines(lines) }
+w.stock.checkouts[hold] = checkout
 end
-local function write_checkout(w, hold, checkout)
-local words = { checkout.mode, checkout.buyer }
-for i = 1, #checkout.lines do
-local line = checkout.lines[i]
-words[#words + 1] = line.item .. ':' .. digits(line.quantity) .. '/' .. digits(line.share)
+return checkout
 end
-stock_put(w, 'c:' .. hold, table.concat(words, ' '))
+local function write_checkout(w, hold, order, checkout)
+if not checkout then
+checkout = { mode = order.mode, buyer = order.buyer, words = order.mode .. ' ' .. order.basket, lines = {} }
+w.stock.checkouts[hold] = checkout
+else
+checkout.words = checkout.words .. ' ' .. order.words
 end
-local function apply_stock(w, kind, c, hold, sold)
-local word = string.match(c.params, '^%a+')
-if word == 'checkout' then
-local order = read_order(c)
-local checkout = kind == 'extend' and read_checkout(w, hold) or { mode = order.mode, buyer = order.buyer, lines = {} }
 for i = 1, #order.lines do
 checkout.lines[#checkout.lines + 1] = order.lines[i]
 end
-write_checkout(w, hold, checkout)
-local taken = read_buyer(w, order.buyer)
+stock_put(w, 'c:' .. hold, checkout.words)
+end
+local function remove_checkout(w, hold)
+w.stock.checkouts[hold] = nil
+stock_put(w, 'c:' .. hold, false)
+end
+local function apply_stock(w, kind, c, hold, sold)
+if c.kind == 'checkout' then
+local order = read_order(c)
+write_checkout(w, hold, order, kind == 'extend' and read_checkout(w, hold))
+local buyer = read_buyer(w, order.buyer)
+local taken = buyer.taken
 if order.mode == 'reserve' then
 add_taken(w, order.lines, 1)
 taken = taken + total(order.lines)
 end
-write_buyer(w, order.buyer, taken, hold)
-stock_put(w, 'k:' .. c.key, '')
-if stock_get(w, 'until') ~= digits(order.till) then
-stock_put(w, 'until', digits(order.till))
+write_buyer(w, buyer, taken, hold)
+stock_put(w, order.key_field, '')
+if stock_get(w, 'until') ~= order.till_text then
+stock_put(w, 'until', order.till_text)
 end
 return
 end
-if word == 'give' or word == 'take' then
-add_taken(w, read_order(c).lines, word == 'give' and 1 or -1)
+if c.kind == 'give' or c.kind == 'take' then
+add_taken(w, read_order(c).lines, c.kind == 'give' and 1 or -1)
 return
 end
 local checkout = hold ~= '' and read_checkout(w, hold)
@@ -14643,9 +14878,9 @@ if before ~= after then
 add_taken(w, before, -1)
 add_taken(w, after, 1)
 end
-local taken = read_buyer(w, checkout.buyer)
-write_buyer(w, checkout.buyer, taken - total(before) + total(after), '')
-stock_put(w, 'c:' .. hold, false)
+local buyer = read_buyer(w, checkout.buyer)
+write_buyer(w, buyer, buyer.taken - total(before) + total(after), '')
+remove_checkout(w, hold)
 end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
@@ -15103,6 +15338,7 @@ kind = 'refund', amount = c.amount, available = c.amount, reserved = 0, hold = h
 })
 end
 local LINES_MAX = 100
+local NO_CHECKOUT = { lines = {} }
 local function sold_out(w, left, item)
 local left_words, stock, reserved = digits(math.max(0, left)), digits(math.max(0, w.available)), digits(w.reserved)
 if item then
@@ -15115,9 +15351,10 @@ local order = read_order(c)
 if now < order.from or now >= order.till or w.status == 'frozen' then
 return reject('sale_not_active', 'startsAt', digits(order.from), 'endsAt', digits(order.till))
 end
-local taken, running_id = read_buyer(w, order.buyer)
+local buyer = read_buyer(w, order.buyer)
+local running_id = buyer.running
 local running = running_id ~= '' and read_hold(w, running_id) or nil
-local checkout = running_id ~= '' and read_checkout(w, running_id) or { lines = {} }
+local checkout = running_id ~= '' and read_checkout(w, running_id) or NO_CHECKOUT
 local there = {}
 for i = 1, #checkout.lines do
 there[checkout.lines[i].item] = true
@@ -15134,7 +15371,7 @@ return reject('too_large', 'max', digits(LINES_MAX))
 end
 local quantity = total(order.lines)
 local reserves = order.mode == 'reserve'
-local left = order.per_buyer - taken - (reserves and 0 or total(checkout.lines))
+local left = order.per_buyer - buyer.taken - (reserves and 0 or total(checkout.lines))
 if quantity > left then
 return reject('user_limit', 'left', digits(math.max(0, left)))
 end
@@ -15178,8 +15415,7 @@ return move(w, {
 kind = 'settle', amount = hold.amount, available = 0, reserved = 0 - left, hold = hold, metadata = lines_text(checkout.lines),
 })
 end
-local taken = read_buyer(w, checkout.buyer)
-local room, available = order.per_buyer - taken, w.available
+local room, available = order.per_buyer - read_buyer(w, checkout.buyer).taken, w.available
 local sold = {}
 for i = 1, #checkout.lines do
 local line = checkout.lines[i]

@@ -81,6 +81,31 @@ it('sends nothing of a call that could not be written along with the next one', 
   expect(await redis.hmget(two.stockKey, 'i:1', 'i:2')).toEqual([null, '1'])
 })
 
+it.each([
+  '',
+  'reserve',
+  'reserve alice',
+  'reserve alice 1',
+  'reserve alice 1:01/5',
+  'reserve alice 1:1/5x 2:1/5',
+  'reserve alice x 1:1/5',
+])('takes a checkout that says %j for damaged, and leaves all others of the batch as they are', async (said) => {
+  const [damaged, beside] = [keys.ofSale('damaged', 0), keys.ofSale('beside', 0)]
+  for (const place of [damaged, beside]) {
+    await install(place)
+    await decide(place, checkout('alice', 1))
+  }
+  await redis.hset(damaged.stockKey, 'c:alice', said)
+  const bought = command({ kind: 'purchase', key: '~purchase:alice', hold: 'alice', counter: 'stock', also: 'all 5' })
+  const { answers, runs } = await sequencer.decide({
+    wallets: [damaged, beside].map((place) => ({ place, epochMin: 0, epoch: 0, acked: 0, known: 0 })),
+    commands: [0, 1].map((wallet) => ({ wallet, command: bought, deadline: Date.now() + 5_000, memory: false })),
+  })
+  expect(answers).toMatchObject([{ type: 'error' }, { type: 'accepted' }])
+  expect(runs[0]).toMatchObject({ type: 'untrusted', why: 'error' })
+  expect(await redis.hget(damaged.stockKey, 'c:alice')).toBe(said)
+})
+
 it('takes what is no number for too much, and leaves the wallet as it is', async () => {
   const place = keys.of('ann')
   await install(place)

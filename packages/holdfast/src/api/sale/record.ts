@@ -44,8 +44,6 @@ export async function recorded<T extends { readonly replayed: boolean; readonly 
       checkout,
       items: kept ? JSON.stringify(kept) : '',
     })
-  // What is no code at all is not worth keeping, whatever it is.
-  const asked = () => (readCode(checkout) ? checkout : '')
   try {
     const done = await work(tell)
     note(done.replayed ? 'replayed' : 'accepted', '', done.code ?? checkout)
@@ -53,7 +51,8 @@ export async function recorded<T extends { readonly replayed: boolean; readonly 
   } catch (error) {
     const { code, retryable, status } = error instanceof HoldfastError ? error : FAILED
     if (status !== 400 && code !== 'sale_not_found') {
-      note(retryable || status >= 500 ? 'failed' : 'refused', code, asked())
+      // What is no code at all is not worth keeping, whatever it is.
+      note(retryable || status >= 500 ? 'failed' : 'refused', code, readCode(checkout) ? checkout : '')
     }
     throw error
   }
