@@ -26,4 +26,5 @@ local hold = code ~= '' and read_hold(w, code)
 if not hold then
   return { 'trusted' }
 end
-return { 'trusted', code, digits(hold.expires), stock_get(w, 'c:' .. code) }
+-- Where somebody has damaged it this fails, and the journal is asked.
+return { 'trusted', code, digits(hold.expires), read_checkout(w, code).words }

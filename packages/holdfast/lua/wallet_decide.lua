@@ -87,7 +87,8 @@ for i = 1, command_count do
   end
   if t.stock > 0 then
     t.stock_fields = t.stock_fields or {}
-    stock_fields(c, t.stock_fields)
+    -- What can't be read stumbles when its turn comes, and takes no other wallet along.
+    pcall(stock_fields, c, t.stock_fields)
   end
 end
 

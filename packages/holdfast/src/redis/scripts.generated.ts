@@ -8151,7 +8151,7 @@ return refund_each({ sliding = WINDOWS, log = LOG })
 
 export const stockRunning: Script = {
   name: 'stock_running',
-  sha1: '65cce4635089b1a327969556b94383e858a82216',
+  sha1: '2494b3dbf6ac0c12838a42594b92a41b449abf03',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -8653,7 +8653,7 @@ local hold = code ~= '' and read_hold(w, code)
 if not hold then
 return { 'trusted' }
 end
-return { 'trusted', code, digits(hold.expires), stock_get(w, 'c:' .. code) }
+return { 'trusted', code, digits(hold.expires), read_checkout(w, code).words }
 `,
 }
 
@@ -9629,7 +9629,7 @@ end)
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: '4b7f9697c7a5f3c98494e5e013d0bafb26cedea5',
+  sha1: 'b2e76d60631dbc307720a8c3f88590594f5c85f6',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -10778,7 +10778,7 @@ end
 end
 if t.stock > 0 then
 t.stock_fields = t.stock_fields or {}
-stock_fields(c, t.stock_fields)
+pcall(stock_fields, c, t.stock_fields)
 end
 end
 local life = incarnation()

@@ -1,6 +1,6 @@
 import { startRedis } from '@holdfast/services'
 import { Redis } from 'ioredis'
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type Command, checkoutWords, command, emptyStock, purchaseWords } from '../../src/machine/index.js'
 import { Keys, type Place } from '../../src/redis/index.js'
 import { emptyState } from '../machine/oracle.js'
@@ -81,29 +81,51 @@ it('sends nothing of a call that could not be written along with the next one', 
   expect(await redis.hmget(two.stockKey, 'i:1', 'i:2')).toEqual([null, '1'])
 })
 
-it.each([
-  '',
-  'reserve',
-  'reserve alice',
-  'reserve alice 1',
-  'reserve alice 1:01/5',
-  'reserve alice 1:1/5x 2:1/5',
-  'reserve alice x 1:1/5',
-])('takes a checkout that says %j for damaged, and leaves all others of the batch as they are', async (said) => {
+describe('one of two sales in a batch', () => {
   const [damaged, beside] = [keys.ofSale('damaged', 0), keys.ofSale('beside', 0)]
-  for (const place of [damaged, beside]) {
-    await install(place)
-    await decide(place, checkout('alice', 1))
-  }
-  await redis.hset(damaged.stockKey, 'c:alice', said)
-  const bought = command({ kind: 'purchase', key: '~purchase:alice', hold: 'alice', counter: 'stock', also: 'all 5' })
-  const { answers, runs } = await sequencer.decide({
-    wallets: [damaged, beside].map((place) => ({ place, epochMin: 0, epoch: 0, acked: 0, known: 0 })),
-    commands: [0, 1].map((wallet) => ({ wallet, command: bought, deadline: Date.now() + 5_000, memory: false })),
+  beforeEach(async () => {
+    for (const place of [damaged, beside]) {
+      await install(place)
+      await decide(place, checkout('alice', 1))
+    }
   })
-  expect(answers).toMatchObject([{ type: 'error' }, { type: 'accepted' }])
-  expect(runs[0]).toMatchObject({ type: 'untrusted', why: 'error' })
-  expect(await redis.hget(damaged.stockKey, 'c:alice')).toBe(said)
+
+  const expectAlone = async (...commands: [spoilt: Command, fine: Command]) => {
+    const before = await redis.hgetallBuffer(damaged.stockKey)
+    const { answers, runs } = await sequencer.decide({
+      wallets: [damaged, beside].map((place) => ({ place, epochMin: 0, epoch: 0, acked: 0, known: 0 })),
+      commands: commands.map((command, wallet) => ({ wallet, command, deadline: Date.now() + 5_000, memory: false })),
+    })
+    expect(answers).toMatchObject([{ type: 'error' }, { type: 'accepted' }])
+    expect(runs[0]).toMatchObject({ type: 'untrusted', why: 'error' })
+    expect(await redis.hgetallBuffer(damaged.stockKey)).toEqual(before)
+  }
+
+  it.each([
+    '',
+    'reserve',
+    'reserve alice',
+    'reserve alice 1',
+    'reserve alice 1:01/5',
+    'reserve alice 1:1/5x 2:1/5',
+    'reserve alice x 1:1/5',
+  ])('has a checkout that says %j: it is taken for damaged, and the other is decided', async (said) => {
+    await redis.hset(damaged.stockKey, 'c:alice', said)
+    const bought = command({ kind: 'purchase', key: '~purchase:alice', hold: 'alice', counter: 'stock', also: 'all 5' })
+    await expectAlone(bought, bought)
+    for (const of of [{ code: 'alice' }, { buyer: 'alice' }]) {
+      await expect(sequencer.running(damaged, 0, of)).rejects.toThrow()
+      expect(await sequencer.running(beside, 0, of)).toBeNull()
+    }
+  })
+
+  it.each(['', '1:0/5', '1:1', '1:1/-5', 'x'])(
+    'is asked for what nobody can read, %j: the other is decided',
+    async (lines) => {
+      const { params } = checkout('bob', 2)
+      await expectAlone({ ...checkout('bob', 2), params: params.replace('2:1/5', lines) }, checkout('bob', 2))
+    },
+  )
 })
 
 it('takes what is no number for too much, and leaves the wallet as it is', async () => {
