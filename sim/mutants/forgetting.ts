@@ -41,6 +41,22 @@ export const FORGETTING: readonly Mutant[] = [
     from: 19_720,
   },
   {
+    rule: 'what is known of one life of Redis is not taken for known of another',
+    without:
+      'Postgres was put back to before a raise, two servers have the same epoch, and yes is said to what only one of them knows',
+    patches: [
+      {
+        file: `${ENGINE}/lane.ts`,
+        find: '(epoch === this.epoch && life !== this.life)',
+        replace: 'epoch < 0',
+      },
+      { file: `${ENGINE}/lane.ts`, find: ' || life !== this.life) return', replace: ') return' },
+      { file: LUA, find: 'if t.epoch == w.epoch and told_life == life then', replace: 'if t.epoch == w.epoch then' },
+    ],
+    within: 10,
+    from: 15_570,
+  },
+  {
     rule: 'wallets used from memory have no Postgres path',
     without: 'the Postgres path decides without knowing what Redis acknowledged',
     patches: [{ file: DATABASE, find: "if (row.memory) return 'memory'", replace: '' }],

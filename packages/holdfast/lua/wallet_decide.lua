@@ -105,7 +105,7 @@ for i = 1, wallet_count do
     w.name = t.name
     w.agenda_key = KEYS[t.agenda]
     w.known = 0
-    if t.epoch == w.epoch then
+    if t.epoch == w.epoch and told_life == life then
       w.acked = math.min(w.seq, math.max(w.acked, t.acked))
       w.known = t.known
     end
