@@ -57,7 +57,7 @@ export interface SequencedCommand {
 }
 
 export interface Batch {
-  /** The life of the Redis server by whose clock the deadlines are, null for none; in another one nothing is decided. */
+  /** The life of the Redis server by whose clock the deadlines are, null for none; in another one nothing is decided, and nothing believed that is known of a wallet. */
   readonly life: string | null
   readonly wallets: readonly Knowledge[]
   /** `wallet` is an index into `wallets`. */
