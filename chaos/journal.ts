@@ -14,13 +14,17 @@ export interface Remembered {
 
 const ENTRIES_MAX = 10_000_000
 
-/** What is still on its way to an end: money that is held, transfers that are under way. */
+/** What is still on its way to an end: holds that are open, be it with nothing left in them, and transfers that are under way. */
 export async function findUnrest(databaseUrl: string): Promise<string[]> {
   const client = new pg.Client(databaseUrl)
   await client.connect()
   try {
     const { rows } = await client.query<{ what: string }>(
-      `SELECT id || ': ' || reserved || ' is still reserved' AS what FROM holdfast.wallets WHERE reserved <> 0
+      `SELECT w.id || ': ' || begun.hold || ' is still open' AS what
+       FROM holdfast.entries begun JOIN holdfast.wallets w ON w.ref = begun.wallet
+       WHERE begun.kind = 'hold' AND NOT EXISTS (
+         SELECT FROM holdfast.entries ended
+         WHERE ended.wallet = begun.wallet AND ended.hold = begun.hold AND ended.kind IN ('settle', 'release', 'expire'))
        UNION ALL SELECT key || ': the transfer is under way' FROM holdfast.transfers`,
     )
     return rows.map(({ what }) => what)
