@@ -18,8 +18,8 @@ export default defineConfig({
   },
   test: {
     include: ['packages/*/test/**/*.test.ts', '{sim,chaos,bench}/test/**/*.test.ts', 'test/**/*.test.ts'],
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    testTimeout: 60_000,
+    hookTimeout: 120_000,
     globalSetup: at('test/setup.ts'),
     // Two cores: what a file runs at once are processes that keep one busy each.
     maxConcurrency: 2,

@@ -29,7 +29,11 @@ beforeEach(async () => {
 })
 afterEach(() => on.close())
 
-const connect = () => on.connect({ timeout: 3_000, telemetry: { log: (_level, event) => void events.push(event) } })
+const connect = () =>
+  on.connect({
+    redisOptions: { commandTimeoutMs: 20_000 },
+    telemetry: { log: (_level, event) => void events.push(event) },
+  })
 
 /** Both in one call to Redis, by a process that never had to do with them. */
 async function useBoth(): Promise<Holdfast> {
@@ -110,6 +114,9 @@ it('something acknowledged from memory that was damaged since is told as lost, a
   })
   await hf.wallet('damaged').credit(1, { key: 'marks it', durability: 'memory' })
   await hf.wallet('damaged').credit(2, { key: 'waits' })
+  await hf.close()
+  // Nobody is left who knows that it was in the journal.
+  await on.redis.del(await on.redis.keys('hf:*:witnesses:*'))
   await forgetEntries(on, 'damaged', 1)
   const key = await keyOf(on, 'damaged')
   const core = (await on.redis.hgetBuffer(key, 'core')) as Buffer

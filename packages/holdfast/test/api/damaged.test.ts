@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { freshDatabase, freshRedis } from '../../../../test/servers.js'
-import { Holdfast } from '../../src/index.js'
+import { type ConnectOptions, Holdfast } from '../../src/index.js'
 import { until } from './support/paths.js'
 
 /** What somebody else did to a wallet in Redis costs a reload of that wallet, and nobody else anything. */
@@ -20,13 +20,13 @@ beforeEach(async () => {
 })
 afterEach(() => raw.disconnect())
 
-const connect = (sweepEveryMs = 600_000) =>
+const connect = (engine: NonNullable<ConnectOptions['engine']> = { sweepEveryMs: 600_000 }) =>
   Holdfast.connect({
     redis,
     postgres,
     shards: 1,
-    timeout: 3_000,
-    engine: { sweepEveryMs },
+    redisOptions: { commandTimeoutMs: 20_000 },
+    engine,
     telemetry: { log: (_level, event) => void events.push(event) },
   })
 
@@ -81,7 +81,8 @@ it.each([
 })
 
 it('lets holds expire beside a wallet that is damaged, and in it', async () => {
-  const hf = await connect(50)
+  // Nobody looks into Postgres for wallets that are not in Redis.
+  const hf = await connect({ sweepEveryMs: 50, dueGraceMs: 600_000 })
   const damaged = hf.wallet('damaged')
   const beside = hf.wallet('beside it')
   for (const wallet of [damaged, beside]) {
@@ -91,7 +92,6 @@ it('lets holds expire beside a wallet that is damaged, and in it', async () => {
   await damaged.hold(10, { key: 'h', ttl: 400 })
   for (const key of await raw.keys('hf:*:wallet:*')) if (await raw.hexists(key, 'h:h')) await raw.hset(key, 'h:h', 'x')
   await beside.hold(10, { key: 'h', ttl: 400 })
-  // Before the look into Postgres for wallets that are not in Redis would find them.
-  for (const wallet of [damaged, beside]) await until(async () => (await wallet.get())?.reserved === 0, 2_500)
+  for (const wallet of [damaged, beside]) await until(async () => (await wallet.get())?.reserved === 0)
   await hf.close()
 })

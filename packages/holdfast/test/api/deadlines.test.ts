@@ -42,7 +42,7 @@ describe.each(['Redis', 'Postgres'] as const)('on the %s path', (name) => {
     const started = Date.now()
     const error = await refusal(wallet.debit(30, { key: 'a', timeout: 100 }))
     expect(error).toMatchObject({ code: 'timeout', status: 504, retryable: true, timeoutMs: 100 })
-    expect(Date.now() - started).toBeLessThan(2_000)
+    expect(Date.now() - started).toBeLessThan(8_000)
     proxy.behave()
     expect(await wallet.debit(30, { key: 'a' })).toMatchObject({ available: 70 })
     expect(await wallet.get()).toMatchObject({ available: 70, seq: 2 })

@@ -5,6 +5,12 @@ import { Holdfast, type Wallet } from '../../src/index.js'
 import { type FaultyProxy, startProxy } from '../redis/support/proxy.js'
 import { NO_REDIS, refusal, until } from './support/paths.js'
 
+/** Nobody is impatient: what waits here waits for the proxy, however long the machine stands still. */
+const CALM = {
+  engine: { sweepEveryMs: 600_000, decideWithinMs: 20_000, postgresPatienceMs: 60_000 },
+  redisOptions: { commandTimeoutMs: 20_000 },
+}
+
 /** Postgres behind a proxy: `hold` stops it between a decision and its append. */
 let hf: Holdfast
 let database: string
@@ -17,7 +23,7 @@ beforeAll(async () => {
   redisUrl = await freshRedis()
   proxy = await startProxy(Number(new URL(database).port))
   const postgres = Object.assign(new URL(database), { port: String(proxy.port) }).href
-  hf = await Holdfast.connect({ redis: redisUrl, postgres, engine: { sweepEveryMs: 600_000 } })
+  hf = await Holdfast.connect({ redis: redisUrl, postgres, ...CALM })
 })
 afterAll(async () => {
   await hf.close()
@@ -94,7 +100,7 @@ describe('durability memory', () => {
 
   it('lets another process go on with a session that is not in the journal yet', async () => {
     const wallet = await memoryWallet()
-    const other = await Holdfast.connect({ redis: redisUrl, postgres: database, engine: { sweepEveryMs: 600_000 } })
+    const other = await Holdfast.connect({ redis: redisUrl, postgres: database, ...CALM })
     proxy.hold()
     await wallet.meter({ by: 'units', rate: 1, reserve: 50, key: 'chat', durability: 'memory' })
     const session = other.wallet(wallet.id).sessionRef('chat')
@@ -136,7 +142,8 @@ describe('durability memory', () => {
     const other = await Holdfast.connect({
       redis: redisUrl,
       postgres: database,
-      engine: { sweepEveryMs: 600_000 },
+      ...CALM,
+      postgresOptions: { lockTimeoutMs: 20_000 },
       telemetry: {
         count: (_metric, labels) => {
           if (labels?.answer === 'facts') asked += 1
@@ -153,6 +160,7 @@ describe('durability memory', () => {
     await keeper.query('SELECT FROM holdfast.wallets WHERE id = $1 FOR UPDATE', [wallet.id])
     await hold.settle(30, { key: 's', durability: 'memory' })
     const refund = wallet.refund(entry.seq, 10, { key: 'r' })
+    await until(() => asked > 0)
     await new Promise((resolve) => setTimeout(resolve, 500))
     await keeper.end()
     expect(await refund).toMatchObject({ available: 80, reserved: 0 })
@@ -201,7 +209,7 @@ describe('durability memory', () => {
       redis: redisUrl,
       postgres: database,
       durability: 'memory',
-      engine: { sweepEveryMs: 600_000 },
+      ...CALM,
     })
     const wallet = other.wallet('by default')
     await wallet.open({ currency: 'usd' })
@@ -211,7 +219,7 @@ describe('durability memory', () => {
   })
 
   it('has committed what it acknowledged when it is closed', async () => {
-    const other = await Holdfast.connect({ redis: redisUrl, postgres: database, engine: { sweepEveryMs: 600_000 } })
+    const other = await Holdfast.connect({ redis: redisUrl, postgres: database, ...CALM })
     const wallet = other.wallet('closing')
     await wallet.open({ currency: 'usd' })
     await wallet.credit(1, { key: 'first', durability: 'memory' })
@@ -223,7 +231,7 @@ describe('durability memory', () => {
 
   it('leaves a wallet without a Postgres path while Redis is away: only Redis knows what is pending', async () => {
     const wallet = await memoryWallet()
-    const without = await Holdfast.connect({ redis: NO_REDIS, postgres: database, engine: { sweepEveryMs: 600_000 } })
+    const without = await Holdfast.connect({ redis: NO_REDIS, postgres: database, ...CALM })
     try {
       const same = without.wallet(wallet.id)
       expect(await refusal(same.debit(1, { key: 'a' }))).toMatchObject({ code: 'unavailable', retryable: true })
@@ -237,4 +245,4 @@ describe('durability memory', () => {
   })
 })
 
-const startDirect = () => Holdfast.connect({ redis: redisUrl, postgres: database, engine: { sweepEveryMs: 600_000 } })
+const startDirect = () => Holdfast.connect({ redis: redisUrl, postgres: database, ...CALM })

@@ -5,6 +5,8 @@ import { onBothPaths, type Path, passes, refusal, until } from './support/paths.
 
 const HOUR = 3_600_000
 const TTL = 40
+/** Time for what has to come before it is over. */
+const AMPLE = 3_000
 
 const kinds = async (wallet: Wallet) => (await wallet.entries()).map(({ kind }) => kind)
 
@@ -12,7 +14,7 @@ describe('a hold whose time is over', () => {
   onBothPaths((path) => {
     it('expires when the wallet is touched, as an entry of its own before the command', async () => {
       const wallet = await path.wallet(100)
-      const hold = await wallet.hold(60, { key: 'call', ttl: TTL })
+      const hold = await wallet.hold(60, { key: 'call', ttl: AMPLE })
       await hold.capture(10, { key: 'a' })
       await passes(hold.expiresAt)
       // All of it is needed: without the expiry it would not be there.
@@ -33,9 +35,9 @@ describe('a hold whose time is over', () => {
 
     it('tells expired from closed and from never', async () => {
       const wallet = await path.wallet(100)
-      const hold = await wallet.hold(60, { key: 'call', ttl: TTL })
       const closed = await wallet.hold(5, { key: 'closed', ttl: HOUR })
       await closed.release({ key: 'r' })
+      const hold = await wallet.hold(60, { key: 'call', ttl: TTL })
       await passes(hold.expiresAt)
       for (const call of [
         () => hold.capture(1, { key: 'a' }),
@@ -47,13 +49,13 @@ describe('a hold whose time is over', () => {
       }
       expect(await refusal(closed.settle(1, { key: 'a' }))).toMatchObject({ code: 'hold_closed' })
       expect(await refusal(wallet.holdRef('never').settle(1, { key: 'a' }))).toMatchObject({ code: 'hold_not_found' })
-      expect(await kinds(wallet)).toEqual(['credit', 'hold', 'hold', 'release', 'expire'])
+      expect(await kinds(wallet)).toEqual(['credit', 'hold', 'release', 'hold', 'expire'])
       expect(await wallet.get()).toMatchObject({ available: 100, reserved: 0 })
     })
 
     it('lives on when it was extended in time', async () => {
       const wallet = await path.wallet(100)
-      const hold = await wallet.hold(60, { key: 'call', ttl: 1_000 })
+      const hold = await wallet.hold(60, { key: 'call', ttl: AMPLE })
       await hold.extend({ ttl: HOUR, key: 'longer' })
       await passes(hold.expiresAt)
       expect(await hold.capture(60, { key: 'a' })).toMatchObject({ hold: { left: 0 } })
@@ -121,12 +123,12 @@ describe('a hold that nobody touches', () => {
       const hf = await path.another({ engine: { ...swept, claimMax: 2 } })
       for (let i = 0; i < 3; i += 1) {
         const closed = await path.wallet(10)
-        const hold = await closed.hold(10, { key: 'call', ttl: 500 })
+        const hold = await closed.hold(10, { key: 'call', ttl: AMPLE })
         await hold.settle(10, { key: 'end' })
         await closed.close({ key: 'close' })
       }
       const wallet = await path.wallet(100)
-      await wallet.hold(60, { key: 'call', ttl: 500 })
+      await wallet.hold(60, { key: 'call', ttl: AMPLE })
       await forget(path)
       await untilExpired(hf, wallet.id)
     })

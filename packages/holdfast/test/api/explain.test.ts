@@ -133,7 +133,7 @@ onBothPaths((path) => {
         'Released: returned 100 usd to the available balance.',
       )
 
-      const expired = await wallet.hold(100, { key: 'expired', ttl: 100 })
+      const expired = await wallet.hold(100, { key: 'expired', ttl: 3_000 })
       const { entry } = await expired.capture(40, { key: 'c' })
       await passes(expired.expiresAt)
       await wallet.credit(1, { key: 'touch' })

@@ -9,7 +9,7 @@ onBothPaths((path) => {
     const before = Date.now()
     const hold = await wallet.hold(60, { key: 'call', ttl: HOUR, metadata: { call: 1 } })
     expect(hold).toMatchObject({ id: 'call', walletId: wallet.id, amount: 60, captured: 0, left: 60 })
-    expect(hold.expiresAt).toBeGreaterThanOrEqual(before + HOUR - 1_000)
+    expect(hold.expiresAt).toBeGreaterThanOrEqual(before + HOUR - 60_000)
     expect(hold.expiresAt).toBe(hold.receipt.entry.at + HOUR)
     expect(hold.receipt).toMatchObject({ available: 40, reserved: 60, replayed: false, durability: 'ledger' })
     expect(hold.receipt.entry).toMatchObject({ kind: 'hold', hold: 'call', availableDelta: -60, reservedDelta: 60 })

@@ -40,7 +40,7 @@ onBothPaths((path) => {
       const wallet = await path.wallet(100)
       const { entry } = await wallet.debit(5, { key: 'd', metadata: { a: 'é' } })
       expect(await wallet.entry('d')).toEqual(entry)
-      const hold = await wallet.hold(5, { key: 'h', ttl: 1_000 })
+      const hold = await wallet.hold(5, { key: 'h', ttl: 60_000 })
       await hold.release({ key: 'r' })
       expect(await wallet.entry('r')).toMatchObject({ kind: 'release', hold: 'h' })
       expect(await wallet.entry('nothing')).toBeNull()

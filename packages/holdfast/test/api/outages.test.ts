@@ -52,7 +52,7 @@ describe('while Redis is away', () => {
       else redis.refuse()
       const started = Date.now()
       expect(await wallet.debit(1, { key: 'd0' })).toMatchObject({ available: 89, reserved: 10, durability: 'ledger' })
-      expect(Date.now() - started).toBeLessThan(3_000)
+      expect(Date.now() - started).toBeLessThan(8_000)
       expect(await wallet.holdRef('hold').capture(1, { key: 'c' })).toMatchObject({ hold: { left: 9 } })
       expect(await refusal(wallet.debit(1_000, { key: 'much' }))).toMatchObject({
         code: 'insufficient_funds',
@@ -109,7 +109,7 @@ describe('while Postgres is away', () => {
     expect(['timeout', 'unavailable']).toContain(error.code)
     expect(error.retryable).toBe(true)
     await until(async () => (await refusal(wallet.debit(1, { key: 'b', timeout: 500 }))).code === 'unavailable')
-    expect(Date.now() - started).toBeLessThan(3_000)
+    expect(Date.now() - started).toBeLessThan(8_000)
     expect(await refusal(wallet.get())).toMatchObject({ code: 'unavailable' })
     expect(await refusal(wallet.open({ currency: 'usd' }))).toMatchObject({ code: 'unavailable' })
     expect(await refusal(wallet.entries())).toMatchObject({ code: 'unavailable' })

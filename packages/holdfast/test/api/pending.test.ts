@@ -10,7 +10,12 @@ import { NO_REDIS, refusal, until } from './support/paths.js'
  *     reader ──────────▶ Postgres
  */
 const HOUR = 3_600_000
-const QUIET = { engine: { sweepEveryMs: 600_000 } }
+/** Nobody comes by himself, and nobody is impatient: what is pending waits for the proxy, however long the machine stands still. */
+const QUIET = {
+  timeout: 25_000,
+  engine: { sweepEveryMs: 600_000, decideWithinMs: 20_000, postgresPatienceMs: 60_000 },
+  redisOptions: { commandTimeoutMs: 20_000 },
+}
 let redisUrl: string
 let databaseUrl: string
 let proxy: FaultyProxy

@@ -91,7 +91,7 @@ onBothPaths((path) => {
       await released.release({ key: 'x' })
       expect(await released.get()).toMatchObject({ status: 'released', amount: 40, captured: 0, left: 0 })
 
-      const expired = await wallet.hold(50, { key: 'expired', ttl: 100 })
+      const expired = await wallet.hold(50, { key: 'expired', ttl: 3_000 })
       await expired.capture(5, { key: 'c2' })
       await passes(expired.expiresAt)
       await wallet.credit(1, { key: 'touch' })
@@ -138,11 +138,12 @@ onBothPaths((path) => {
       const wallet = await path.wallet()
       for (let n = 1; n <= 12; n += 1) {
         await wallet.credit(n, { key: `${n}` })
-        if (n % 3 === 0) await passes(Date.now() - 95)
+        if (n % 3 === 0) await new Promise((resolve) => setTimeout(resolve, 5))
       }
       const entries = await wallet.entries()
       const last = entries.at(-1)?.at as number
-      for (let time = (entries[0]?.at as number) - 2; time <= last + 2; time += 1) {
+      // Not every moment in between: there may be many, where the machine stood still.
+      for (const time of new Set(entries.flatMap(({ at }) => [at - 2, at - 1, at, at + 1, at + 2]))) {
         const expected = entries.findLast(({ at }) => at <= time)
         const read = await wallet.at({ time })
         expect(read).toMatchObject({

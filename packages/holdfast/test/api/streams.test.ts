@@ -149,8 +149,8 @@ onBothPaths((path) => {
 
   it('keeps the session alive while the source is silent', async () => {
     const wallet = await path.wallet(1_000)
-    const session = await wallet.meter({ ...TERMS, heartbeat: 900, key: 'chat' })
-    const silence = Date.now() + 1_400
+    const session = await wallet.meter({ ...TERMS, heartbeat: 4_000, key: 'chat' })
+    const silence = Date.now() + 4_000
     const stream = session.stream(new Tokens(3, (n) => (n === 1 ? passes(silence) : undefined)))
     expect(await drain(stream)).toHaveLength(3)
     expect(stream.state).toMatchObject({ charged: 9, endedBy: 'end' })
@@ -168,7 +168,7 @@ onBothPaths((path) => {
 
   it('stops when the session was ended elsewhere while the source is silent', async () => {
     const wallet = await path.wallet(1_000)
-    const session = await wallet.meter({ ...TERMS, heartbeat: 300, key: 'chat' })
+    const session = await wallet.meter({ ...TERMS, heartbeat: 4_000, key: 'chat' })
     const silence = new Tokens(57, (n) => (n === 2 ? new Promise(() => {}) : undefined))
     const stream = session.stream(silence)
     const drained = refusal(drain(stream))
@@ -220,7 +220,11 @@ describe('while Postgres does not answer', () => {
     const database = await freshDatabase()
     proxy = await startProxy(Number(new URL(database).port))
     const postgres = Object.assign(new URL(database), { port: String(proxy.port) }).href
-    hf = await Holdfast.connect({ redis: await freshRedis(), postgres, engine: { sweepEveryMs: 600_000 } })
+    hf = await Holdfast.connect({
+      redis: await freshRedis(),
+      postgres,
+      engine: { sweepEveryMs: 600_000, postgresPatienceMs: 60_000 },
+    })
   })
   afterAll(async () => {
     await hf.close()
@@ -243,7 +247,7 @@ describe('while Postgres does not answer', () => {
       // All that is reserved is delivered by now: from here on it waits for a tick.
       if (n === 9) setTimeout(() => proxy.behave(), 300)
     })
-    expect(await drain(session.stream(tokens, { timeout: 5_000 }))).toHaveLength(57)
+    expect(await drain(session.stream(tokens, { timeout: 20_000 }))).toHaveLength(57)
     expect(await session.get()).toMatchObject({ charged: 171, endedBy: 'end' })
   })
 
@@ -254,7 +258,7 @@ describe('while Postgres does not answer', () => {
       new Tokens(6, (n) => {
         if (n === 5) proxy.hold()
       }),
-      { timeout: 200, every: 100 },
+      { timeout: 2_000, every: 100 },
     )
     expect(await refusal(drain(stream))).toMatchObject({ code: 'timeout' })
     expect(stream).toMatchObject({ delivered: 6, state: { ended: false } })

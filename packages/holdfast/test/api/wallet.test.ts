@@ -5,7 +5,12 @@ import { Holdfast } from '../../src/index.js'
 let hf: Holdfast
 
 beforeAll(async () => {
-  hf = await Holdfast.connect({ redis: await freshRedis(), postgres: await freshDatabase() })
+  hf = await Holdfast.connect({
+    redis: await freshRedis(),
+    postgres: await freshDatabase(),
+    // An answer that is late is not to be asked for again.
+    redisOptions: { commandTimeoutMs: 20_000 },
+  })
 })
 afterAll(() => hf.close())
 

@@ -1,5 +1,5 @@
 import { Redis } from 'ioredis'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import { freshDatabase, freshRedis } from '../../../../test/servers.js'
 import { PostgresJournal } from '../../src/journal/index.js'
 import { type Command, command } from '../../src/machine/index.js'
@@ -24,8 +24,9 @@ beforeAll(async () => {
   postgres = new Postgres(await freshDatabase())
   journal = new PostgresJournal(postgres)
 })
+// Those who look after wallets would be there before the next test has seen what there is.
+afterEach(() => engines.close())
 afterAll(async () => {
-  await engines.close()
   redis.disconnect()
   await postgres.close()
 })
@@ -55,7 +56,7 @@ async function decide(sequencer: Sequencer, place: Place, commands: readonly Com
   const { answers } = await sequencer.decide({
     life,
     wallets: [{ place, epochMin: 0, epoch: core?.epoch ?? 0, acked: core?.seq ?? 0, known: 0 }],
-    commands: commands.map((one) => ({ wallet: 0, command: one, deadline: clock + 5_000, memory })),
+    commands: commands.map((one) => ({ wallet: 0, command: one, deadline: clock + 20_000, memory })),
   })
   expect(answers).toEqual(commands.map(() => expect.objectContaining({ type: 'accepted' })))
 }
@@ -71,7 +72,9 @@ it('is put right by whoever hears of it', async () => {
     replayed: true,
     entry: { seq: 1 },
   })
-  await expect.poll(() => rest(sequencer, place)).toEqual({ available: 2_200, reserved: 0, pending: 0 })
+  await expect
+    .poll(() => rest(sequencer, place), { timeout: 20_000 })
+    .toEqual({ available: 2_200, reserved: 0, pending: 0 })
 })
 
 const REFUSED = {
@@ -87,7 +90,7 @@ it.each(Object.entries(REFUSED).flatMap(([why, refused]) => [false, true].map((m
     expect(await rest(sequencer, place)).toEqual({ available: 2_270, reserved: 30, pending: 2 })
     engine.start()
     await expect
-      .poll(() => rest(sequencer, place), { timeout: 10_000 })
+      .poll(() => rest(sequencer, place), { timeout: 20_000 })
       .toEqual({ available: memory ? 2_170 : 2_200, reserved: memory ? 30 : 0, pending: 0 })
     expect(await journal.read([place.ref])).toMatchObject([{ reserved: memory ? 30 : 0 }])
   },

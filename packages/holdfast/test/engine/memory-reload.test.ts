@@ -43,7 +43,7 @@ async function decide(sequencer: Sequencer, place: Place, decided: readonly Deci
   const { answers } = await sequencer.decide({
     life,
     wallets: [{ place, epochMin: 0, epoch: 0, acked: 0, known: 0 }],
-    commands: decided.map((one) => ({ wallet: 0, deadline: clock + 5_000, ...one })),
+    commands: decided.map((one) => ({ wallet: 0, deadline: clock + 20_000, ...one })),
   })
   expect(answers).toEqual(decided.map(() => expect.objectContaining({ type: 'accepted' })))
 }
@@ -70,7 +70,7 @@ async function abandon({ id, journal: own }: { id: string; journal?: PostgresJou
   await until(() => engine.load.backlog === 0)
   await decide(sequencer, place, decided)
   const credit = (key: string) =>
-    engine.submit(place, command({ kind: 'credit', key, amount: 5 }), { memory: false, timeoutMs: 5_000 })
+    engine.submit(place, command({ kind: 'credit', key, amount: 5 }), { memory: false, timeoutMs: 20_000 })
   const install = vi.spyOn(sequencer, 'install')
   const loads = () => install.mock.calls.length
   const inRedis = () => sequencer.look(place, 0, 'test', 0)
@@ -118,7 +118,7 @@ it('answers a repeated key with its first answer, however Redis came by the wall
   await openWallet(journal, place, 'repeated')
   const { engine, sequencer } = engines.start({ redisUrl, postgres })
   const credit = (n: number) =>
-    engine.submit(place, command({ kind: 'credit', key: `c${n}`, amount: 100 }), { memory: true, timeoutMs: 5_000 })
+    engine.submit(place, command({ kind: 'credit', key: `c${n}`, amount: 100 }), { memory: true, timeoutMs: 20_000 })
   for (let n = 0; n < 20; n += 1) await credit(n)
   await until(() => engine.load.backlog === 0)
   const forgotten = {
@@ -138,7 +138,7 @@ it.each([false, true])('knows of what it was loaded with that the journal must h
   const place = keys.of(`put back ${told}`)
   await openWallet(journal, place, `put back ${told}`)
   const credit = (engine: Engine, key: string, memory = true) =>
-    engine.submit(place, command({ kind: 'credit', key, amount: 100 }), { memory, timeoutMs: 5_000 })
+    engine.submit(place, command({ kind: 'credit', key, amount: 100 }), { memory, timeoutMs: 20_000 })
   const { engine } = engines.start({ redisUrl, postgres })
   await credit(engine, 'first')
   await credit(engine, 'second')
@@ -160,7 +160,9 @@ it.each([false, true])('knows of what it was loaded with that the journal must h
   // From memory yes was said before the journal is asked, and nobody waits for it: everybody must stop all the same.
   if (told) expect(await third).toMatchObject({ durability: 'memory' })
   else await expect(third).rejects.toMatchObject({ code: 'reconcile_required' })
-  await expect.poll(async () => (await journal.prove([])).stopped, { timeout: 10_000 }).not.toBeNull()
+  await expect.poll(async () => (await journal.prove([])).stopped, { timeout: 20_000 }).not.toBeNull()
+  // Were anything still on its way there, everybody would be stopped once more.
+  await later.close()
   await run(postgres, `UPDATE settings SET stopped_at = NULL, stopped_because = NULL`)
 })
 

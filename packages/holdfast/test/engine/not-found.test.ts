@@ -55,7 +55,13 @@ async function start<J extends PostgresJournal, S extends Sequencer>(
   const postgres = new Postgres(await freshDatabase())
   const journal = new Journal(postgres)
   const engines = new Engines(keys)
-  const { engine, sequencer } = engines.start({ redisUrl: await freshRedis(), postgres, journal, Sequencer: Redis })
+  const { engine, sequencer } = engines.start({
+    redisUrl: await freshRedis(),
+    postgres,
+    journal,
+    Sequencer: Redis,
+    options: { timeoutMs: 25_000 },
+  })
   const close = async () => {
     await engines.close()
     await postgres.close()

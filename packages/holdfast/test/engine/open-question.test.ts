@@ -6,11 +6,11 @@ import { command } from '../../src/machine/index.js'
 import { Postgres, PostgresError } from '../../src/postgres/index.js'
 import { Keys, RedisUnavailable } from '../../src/redis/index.js'
 import { type Batch, type BatchReply, Sequencer } from '../../src/sequencer/index.js'
-import { refusal } from '../api/support/paths.js'
+import { refusal, until } from '../api/support/paths.js'
 import { Engines, openWallet } from './support/engines.js'
 
 const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 6), shards: 1 })
-const DECIDE_WITHIN_MS = 500
+const DECIDE_WITHIN_MS = 3_000
 
 /** What goes on only when it is let. */
 class Gate {
@@ -37,10 +37,8 @@ class SlowJournal extends PostgresJournal {
   readonly appends = new Gate()
   readonly finds = new Gate()
   away = false
-  #tellFound: () => void = () => {}
-  readonly found = new Promise<void>((resolve) => {
-    this.#tellFound = resolve
-  })
+  /** Questions that were answered. */
+  found = 0
 
   override async append(filed: readonly Filed[]): ReturnType<PostgresJournal['append']> {
     await this.appends.opened
@@ -52,7 +50,7 @@ class SlowJournal extends PostgresJournal {
     await this.finds.opened
     this.#fail()
     const entries = await super.find(...asked)
-    this.#tellFound()
+    this.found += 1
     return entries
   }
 
@@ -74,6 +72,8 @@ class SlowJournal extends PostgresJournal {
 /** Redis, to which the first call about one key is on its way for as long as wanted, and which takes its time with another. */
 class HeldUp extends Sequencer {
   readonly slow = new Gate()
+  /** By key: what came of the last call about it. */
+  readonly answers = new Map<string, string | undefined>()
   #held: Batch | undefined
   #tellHeld: () => void = () => {}
   readonly held = new Promise<void>((resolve) => {
@@ -91,10 +91,18 @@ class HeldUp extends Sequencer {
       this.#tellSlowed()
       await this.slow.opened
     }
-    if (this.#held || !has('held up')) return super.decide(batch)
+    if (this.#held || !has('held up')) return this.#decide(batch)
     this.#held = batch
     this.#tellHeld()
     throw new RedisUnavailable('unknown', 'no answer')
+  }
+
+  async #decide(batch: Batch): Promise<BatchReply> {
+    const reply = await super.decide(batch)
+    for (const [index, { command: asked }] of batch.commands.entries()) {
+      this.answers.set(asked.key, reply.answers[index]?.type)
+    }
+    return reply
   }
 
   arrive(): Promise<BatchReply> {
@@ -111,7 +119,13 @@ async function start(options: Partial<EngineOptions> = {}) {
     postgres,
     journal,
     Sequencer: HeldUp,
-    options: { decideWithinMs: DECIDE_WITHIN_MS, ...options },
+    options: {
+      timeoutMs: 25_000,
+      decideWithinMs: DECIDE_WITHIN_MS,
+      redisPatienceMs: 60_000,
+      postgresPatienceMs: 60_000,
+      ...options,
+    },
   })
   const place = keys.of('w')
   await openWallet(journal, place, 'w')
@@ -129,16 +143,15 @@ it('tells no refusal that was decided before a call that was late, however long 
   const { journal, sequencer, submit, close } = await start()
   journal.appends.shut()
   const first = submit('debit', 'first')
-  // In a call of its own.
-  await new Promise((resolve) => setTimeout(resolve, 50))
+  await until(() => sequencer.answers.get('first') === 'accepted')
   const second = submit('debit', 'held up')
   // Decided again and refused, because of the first: that is not in the journal, so the refusal waits.
-  await new Promise((resolve) => setTimeout(resolve, DECIDE_WITHIN_MS / 5))
+  await until(() => sequencer.answers.get('held up') === 'rejected')
   const third = submit('credit', 'more')
-  await new Promise((resolve) => setTimeout(resolve, DECIDE_WITHIN_MS / 5))
+  await until(() => sequencer.answers.get('more') === 'accepted')
   expect((await sequencer.arrive()).answers).toMatchObject([{ type: 'accepted' }])
   // Until no call of it can be decided any more.
-  await new Promise((resolve) => setTimeout(resolve, 2 * DECIDE_WITHIN_MS))
+  await new Promise((resolve) => setTimeout(resolve, DECIDE_WITHIN_MS + 500))
   journal.appends.open()
   expect(await first).toMatchObject({ entry: { key: 'first' } })
   expect(await third).toMatchObject({ entry: { key: 'more' } })
@@ -147,7 +160,7 @@ it('tells no refusal that was decided before a call that was late, however long 
 })
 
 it('tells to come again as soon as a call without an answer can not be decided any more', async () => {
-  const { engine, journal, sequencer, submit, close } = await start({ decideCallsMax: 1, timeoutMs: 25_000 })
+  const { engine, journal, sequencer, submit, close } = await start({ decideCallsMax: 1 })
   journal.finds.shut()
   const answer = refusal(submit('debit', 'held up'))
   await sequencer.held
@@ -155,11 +168,12 @@ it('tells to come again as soon as a call without an answer can not be decided a
   sequencer.slow.shut()
   const slow = submit('credit', 'slow')
   await sequencer.slowed
+  const { found } = journal
   journal.finds.open()
-  await journal.found
+  await until(() => journal.found > found)
   journal.away = true
   const refund = refusal(submit('refund', 'back'))
-  await vi.waitFor(() => expect(engine.health.postgres).toBe(false), { timeout: 10_000 })
+  await vi.waitFor(() => expect(engine.health.postgres).toBe(false), { timeout: 20_000 })
   sequencer.slow.open()
   expect(await answer).toMatchObject({ code: 'unavailable' })
   journal.away = false

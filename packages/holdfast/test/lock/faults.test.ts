@@ -22,12 +22,22 @@ let hf: Holdfast
 let wallet: Wallet
 let count = 0
 
-const TTL = 400
+/** Renewed in time by a process that stands still for a moment. */
+const TTL = 5_000
+/** Of one that may lose it at any time. */
+const SHORT_TTL = 1_000
 
 beforeAll(async () => {
   holders = await Holders.prepare()
   server = await startRedis({ source: 'installed' })
-  direct = { redis: server.url, postgres: await freshDatabase(), engine: { sweepEveryMs: 600_000 } }
+  direct = {
+    redis: server.url,
+    postgres: await freshDatabase(),
+    timeout: 60_000,
+    redisOptions: { commandTimeoutMs: 20_000, connectTimeoutMs: 20_000 },
+    postgresOptions: { connectTimeoutMs: 20_000, statementTimeoutMs: 20_000 },
+    engine: { sweepEveryMs: 600_000 },
+  }
   redisProxy = await startProxy(Number(new URL(direct.redis).port))
   postgresProxy = await startProxy(Number(new URL(direct.postgres).port))
   const behind = (proxy: FaultyProxy, url: string) => Object.assign(new URL(url), { port: String(proxy.port) }).href
@@ -67,11 +77,11 @@ describe('a process that holds the lock', () => {
     await holder.kill()
     const killedAt = Date.now()
     expect(await taken()).toBeGreaterThan(holder.token)
-    expect(Date.now() - killedAt).toBeLessThan(TTL + 2_000)
+    expect(Date.now() - killedAt).toBeLessThan(TTL + 10_000)
   })
 
   it('and is paused: others have it; when it wakes it is told so, and takes nothing from them', async () => {
-    const holder = await holders.start(direct, wallet.id, TTL)
+    const holder = await holders.start(direct, wallet.id, SHORT_TTL)
     holder.pause()
     let asleep = true
     await until(() =>
@@ -86,7 +96,7 @@ describe('a process that holds the lock', () => {
             expect(await refusal(wallet.exclusive(() => 1))).toMatchObject({ code: 'lock_busy' })
             expect(signal.aborted).toBe(false)
           },
-          { ttl: 5_000 },
+          { ttl: 60_000 },
         )
         .then(
           () => true,
@@ -105,7 +115,7 @@ describe('a process that holds the lock', () => {
 
 describe('Redis', () => {
   it('that lost its memory: who had the lock is told, and tokens go on growing', async () => {
-    const holder = await holders.start(direct, wallet.id, TTL)
+    const holder = await holders.start(direct, wallet.id, SHORT_TTL)
     await server.kill()
     await server.restart()
     expect(await taken()).toBeGreaterThan(holder.token)
@@ -122,32 +132,45 @@ describe('Redis', () => {
   })
 
   it('that is away for less than the ttl costs nobody the lock', async () => {
+    const redis = new Redis(direct.redis)
     const done = wallet.exclusive(
       async ({ signal }) => {
         redisProxy.refuse()
-        const from = Date.now()
-        await until(() => Date.now() - from > 1_200)
+        const [key = ''] = await redis.keys('*:lock:*')
+        // One renewal has failed by then.
+        await until(async () => (await redis.pttl(key)) < 5_500)
         redisProxy.behave()
-        await until(() => Date.now() - from > 3_200)
+        await until(async () => (await redis.pttl(key)) > 8_000)
         return signal.aborted
       },
-      { ttl: 3_000 },
+      { ttl: 9_000 },
     )
     expect(await done).toBe(false)
+    redis.disconnect()
   })
 
   it('that is away for longer: work is told before anybody else can have the lock', async () => {
     const redis = new Redis(direct.redis)
-    const there = await wallet.exclusive(
+    // When this process ran last, and before that: one that stands still can't be told until it goes on.
+    let [before, last] = [Date.now(), Date.now()]
+    const running = setInterval(() => {
+      ;[before, last] = [last, Date.now()]
+    }, 5)
+    let [toldAt, endsAt] = [0, 0]
+    await wallet.exclusive(
       async ({ signal }) => {
         redisProxy.refuse()
-        await new Promise((resolve) => signal.addEventListener('abort', resolve))
-        return redis.keys('*:lock:*')
+        const told = new Promise<number>((resolve) => signal.addEventListener('abort', () => resolve(before)))
+        const [key = ''] = await redis.keys('*:lock:*')
+        endsAt = await redis.pexpiretime(key)
+        toldAt = await told
       },
-      { ttl: 2_000 },
+      { ttl: 4_000 },
     )
-    expect(there).toHaveLength(1)
+    clearInterval(running)
     redis.disconnect()
+    expect(toldAt).toBeGreaterThan(0)
+    expect(toldAt).toBeLessThan(endsAt)
     expect(await refusal(wallet.exclusive(() => 1))).toMatchObject({ code: 'unavailable', retryable: true })
     redisProxy.behave()
     await taken()
@@ -164,11 +187,12 @@ describe('Postgres', () => {
 
   it('that gives the token too late: who has lost the lock meanwhile does not begin', async () => {
     const redis = new Redis(direct.redis)
-    const locks = async () => (await redis.keys('*:lock:*')).length
+    const locks = () => redis.keys('*:lock:*')
     postgresProxy.hold()
-    const late = refusal(wallet.exclusive(() => 'begun', { ttl: 300 }))
-    await until(async () => (await locks()) === 1)
-    await until(async () => (await locks()) === 0)
+    const late = refusal(wallet.exclusive(() => 'begun', { ttl: 60_000 }))
+    await until(async () => (await locks()).length === 1)
+    // As when its time is over.
+    await redis.del(...(await locks()))
     const holder = await holders.start(direct, wallet.id, 60_000)
     postgresProxy.behave()
     expect(await late).toMatchObject({ code: 'lock_busy' })

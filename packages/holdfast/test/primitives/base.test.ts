@@ -20,6 +20,7 @@ import { Postgres } from '../../src/postgres/index.js'
 import { note, tell } from '../../src/primitives/context.js'
 import { checkSecret, KeySpace, keysOf, readPurpose } from '../../src/primitives/keys.js'
 import { RedisConnection, RedisUnavailable, ScriptError } from '../../src/redis/index.js'
+import { PATIENT } from './support/patient.js'
 import { withRunner } from './support/runners.js'
 import { type On, onSingle, SECRET, TOPOLOGIES } from './support/topologies.js'
 
@@ -105,13 +106,13 @@ describe('Primitives.connect', () => {
   it('takes the secret of the database where none is given: the same in all processes', async () => {
     const [redis, postgres] = [await freshRedis(), await freshDatabase()]
     const processes = [
-      await Primitives.connect({ redis, postgres }),
-      await Primitives.connect({ redis, postgres, migrate: false }),
+      await Primitives.connect({ redis, postgres, ...PATIENT }),
+      await Primitives.connect({ redis, postgres, migrate: false, ...PATIENT }),
     ] as const
     const window = (primitives: Primitives) => new FixedWindow(primitives, 'login')
     await window(processes[0]).add('user', { at })
     expect((await window(processes[1]).peek('user', { at })).count).toBe(1)
-    const other = await Primitives.connect({ redis, postgres, secret: SECRET })
+    const other = await Primitives.connect({ redis, postgres, secret: SECRET, ...PATIENT })
     expect((await window(other).peek('user', { at })).count).toBe(0)
     await Promise.all([...processes, other].map((primitives) => primitives.close()))
   })
@@ -141,12 +142,12 @@ describe('Primitives.connect', () => {
 
   it('closes what it opened, for all tenants, and nothing that was brought', async () => {
     const [url, database] = [await freshRedis(), await freshDatabase()]
-    const redis = new RedisConnection(url)
+    const redis = new RedisConnection(url, PATIENT.redisOptions)
     const postgres = new Postgres(database)
     const client = new Redis(url)
-    const opened = await Primitives.connect({ redis: url, secret: SECRET })
+    const opened = await Primitives.connect({ redis: url, secret: SECRET, ...PATIENT })
     const brought = await Primitives.connect({ redis, postgres })
-    const like = await Primitives.connect({ redis: client, secret: SECRET })
+    const like = await Primitives.connect({ redis: client, secret: SECRET, ...PATIENT })
     const tenant = opened.forTenant('acme')
     for (const primitives of [opened, tenant, brought, like]) {
       expect((await new FixedWindow(primitives, 'login').add('user', { at })).count).toBeGreaterThan(0)
@@ -282,6 +283,7 @@ describe.each(TOPOLOGIES)('calls on %s', (_, open) => {
     const secretive = await Primitives.connect({
       redis: on.redis,
       secret: SECRET,
+      ...PATIENT,
       telemetry: {
         count: (...given) => told.push(JSON.stringify(given)),
         observe: (...given) => told.push(JSON.stringify(given)),

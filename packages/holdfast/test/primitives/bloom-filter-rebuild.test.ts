@@ -1,5 +1,6 @@
 import { BloomFilter, type BloomRebuilt, Primitives } from 'holdfast/primitives'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { PATIENT } from './support/patient.js'
 import { type On, SECRET, TOPOLOGIES } from './support/topologies.js'
 
 const BITS = { result: 'maybe', because: 'bits' }
@@ -146,7 +147,7 @@ describe.each(TOPOLOGIES)('rebuilding a Bloom filter on %s', (_, open) => {
 
   it('concurrency: whatever was added is never absent, through rebuilds, over several connections', async () => {
     const operation = on.operation()
-    const other = await Primitives.connect({ redis: on.redis, secret: SECRET })
+    const other = await Primitives.connect({ redis: on.redis, secret: SECRET, ...PATIENT })
     const filters = [on.primitives, other].map((primitives) => new BloomFilter(primitives, operation, OPTIONS))
     const at = (n: number) => filters[n % 2] as BloomFilter
     await at(0).begin()

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { type BloomAdded, BloomFilter, Primitives } from 'holdfast/primitives'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { whileAway } from './support/away.js'
+import { PATIENT } from './support/patient.js'
 import { stuttering } from './support/runners.js'
 import { type On, SECRET, TOPOLOGIES } from './support/topologies.js'
 
@@ -190,7 +191,7 @@ describe.each(TOPOLOGIES)('Bloom filter on %s', (_, open) => {
 
   it('concurrency: of many who add the same, each is told new once, over several connections', async () => {
     const operation = on.operation()
-    const other = await Primitives.connect({ redis: on.redis, secret: SECRET })
+    const other = await Primitives.connect({ redis: on.redis, secret: SECRET, ...PATIENT })
     const filters = [on.primitives, other].map(
       (primitives) => new BloomFilter(primitives, operation, { capacity: 10_000, falsePositives: 1e-6 }),
     ) as [BloomFilter, BloomFilter]

@@ -2,6 +2,7 @@ import { getEventListeners } from 'node:events'
 import { BloomFilter, FeatureFlags, KeySampler, Leases, Primitives, SingleFlight } from 'holdfast/primitives'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { freshDatabase } from '../../../../test/servers.js'
+import { PATIENT } from './support/patient.js'
 import { counting, holding } from './support/runners.js'
 import { type On, onSingle, SECRET } from './support/topologies.js'
 
@@ -28,7 +29,7 @@ describe('what goes on by itself', () => {
   })
 
   it('is lost when the connections are closed, also what was being taken just then', async () => {
-    const primitives = await Primitives.connect({ redis: on.redis, secret: SECRET })
+    const primitives = await Primitives.connect({ redis: on.redis, secret: SECRET, ...PATIENT })
     const { primitives: slow, isHeld, letGo } = holding(primitives, 'lease_take')
     const taking = new Leases(slow, 'send').acquire('a')
     await isHeld
@@ -39,7 +40,7 @@ describe('what goes on by itself', () => {
   })
 
   it('is not begun when the connections are closed', async () => {
-    const primitives = await Primitives.connect({ redis: on.redis, secret: SECRET })
+    const primitives = await Primitives.connect({ redis: on.redis, secret: SECRET, ...PATIENT })
     const { primitives: slow, isHeld, letGo } = holding(primitives, 'flight_get')
     let loads = 0
     const getting = new SingleFlight(slow, 'price').get('a', () => {
@@ -59,6 +60,7 @@ describe('what goes on by itself', () => {
     const primitives = await Primitives.connect({
       redis: on.redis,
       secret: SECRET,
+      ...PATIENT,
       telemetry: {
         log: (_, event) => void logged.push(event),
         gauge(metric, _, labels = {}) {

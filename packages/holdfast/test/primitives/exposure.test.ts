@@ -3,6 +3,7 @@ import { Activity, Cohorts, Exposure, MappedIndex, OwnIndex, Primitives } from '
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { whileAway } from './support/away.js'
 import { losingReplies } from './support/lost-replies.js'
+import { PATIENT } from './support/patient.js'
 import { type On, onSingle, SECRET, TOPOLOGIES } from './support/topologies.js'
 
 const variants = ['control', 'short', 'long'] as const
@@ -136,7 +137,9 @@ describe.each(TOPOLOGIES)('exposure on %s', (_, open) => {
 
   it('concurrency, metrics: many processes at once never put anybody into two variants', async () => {
     const operation = on.operation()
-    const others = await Promise.all([1, 2].map(() => Primitives.connect({ redis: on.redis, secret: SECRET })))
+    const others = await Promise.all(
+      [1, 2].map(() => Primitives.connect({ redis: on.redis, secret: SECRET, ...PATIENT })),
+    )
     const all = [on.primitives, ...others].map((primitives) => new Exposure(primitives, operation, { variants }))
     on.counted('exposure')
     const ids = Array.from({ length: 100 }, (_, n) => `user-${n}`)

@@ -1,11 +1,16 @@
 import { type PostgresHandle, type RedisHandle, startPostgres, startRedis } from '@holdfast/services'
 import { FeatureFlags, type FeatureFlagsOptions, Primitives } from 'holdfast/primitives'
+import pg from 'pg'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { freshDatabase } from '../../../../test/servers.js'
+import { FlagCopy } from '../../src/primitives/flags/copy.js'
+import { PATIENT } from './support/patient.js'
 import { counting, holding } from './support/runners.js'
 import { type On, onSingle, SECRET, TOPOLOGIES } from './support/topologies.js'
 
 const author = { by: 'alice' }
+/** Generous: the machine may be busy. */
+const SOON_MS = 20_000
 const AWAY = 'redis://127.0.0.1:1'
 const opened: { close(): unknown }[] = []
 const counts = new Map<string, number>()
@@ -20,8 +25,7 @@ async function connect(redis: On['redis'] | string, postgres: string): Promise<P
     redis,
     postgres,
     secret: SECRET,
-    redisOptions: { commandTimeoutMs: 300, connectTimeoutMs: 200 },
-    postgresOptions: { connectTimeoutMs: 1_000 },
+    ...PATIENT,
     telemetry: {
       observe(_, __, { query = '' } = {}) {
         counts.set(query, (counts.get(query) ?? 0) + 1)
@@ -60,14 +64,19 @@ describe.each(TOPOLOGIES)('how far a process may be behind, on %s', (_, open) =>
         return flags
       }),
     )
+    const postgres = new pg.Client(database)
+    await postgres.connect()
+    opened.push({ close: () => postgres.end() })
+    const copy = new FlagCopy(on.primitives.forTenant(tenant).context).scope.key('copy')
     const change = await mute.kill('a', author)
     expect(change).toMatchObject({ result: 'changed', announced: false })
     const committedAt = performance.now()
-    // The time that this process itself could not run is no fault of the flags.
+    // The time that this process could not run, or its servers did not answer, is no fault of the flags.
     let lostMs = 0
     let seen = 0
     for (let at = committedAt; seen < readers.length; ) {
-      await new Promise((resolve) => setTimeout(resolve, 10))
+      const rest = new Promise((resolve) => setTimeout(resolve, 10))
+      await Promise.all([rest, postgres.query('SELECT 1'), on.redis.exists(copy)])
       const now = performance.now()
       lostMs += Math.max(0, now - at - 15)
       at = now
@@ -80,7 +89,7 @@ describe.each(TOPOLOGIES)('how far a process may be behind, on %s', (_, open) =>
       }
       expect(now - committedAt - lostMs).toBeLessThan(stalenessMs)
     }
-    expect(readers.every(({ standing }) => standing.isFresh)).toBe(true)
+    await vi.waitFor(() => expect(readers.every(({ standing }) => standing.isFresh)).toBe(true), SOON_MS)
   })
 
   it('has one of all processes ask Postgres', async () => {
@@ -92,9 +101,10 @@ describe.each(TOPOLOGIES)('how far a process may be behind, on %s', (_, open) =>
     await Promise.all(readers.map((one) => one.ready()))
     counts.clear()
     const startedAt = performance.now()
-    await vi.waitFor(() => expect(counts.get('readFlags')).toBeGreaterThanOrEqual(3), { timeout: 20_000 })
-    // Who asks has 200 ms for it before another is told to: of twelve that each asked for themselves there would be more.
-    expect(counts.get('readFlags')).toBeLessThanOrEqual(1 + (performance.now() - startedAt) / 200)
+    await vi.waitFor(() => expect(counts.get('readFlags')).toBeGreaterThanOrEqual(3), SOON_MS)
+    // Who asks has 200 ms for it before another is told to, and one may have been at it. Of twelve that each asked for themselves there
+    // would be more.
+    expect(counts.get('readFlags')).toBeLessThanOrEqual(2 + (performance.now() - startedAt) / 200)
     expect(readers.every((one) => one.isOn('a', 'u'))).toBe(true)
   })
 })
@@ -110,7 +120,7 @@ describe('a process that looks at flags', () => {
     const { primitives, counts: calls } = counting(on.primitives)
     const flags = watching(primitives, SHORT)
     await flags.ready()
-    await vi.waitFor(() => expect(calls.flags_read).toBeGreaterThan(3), 20_000)
+    await vi.waitFor(() => expect(calls.flags_read).toBeGreaterThan(3), SOON_MS)
     await on.primitives.close()
     const before = calls.flags_read
     await manyPolls()
@@ -123,7 +133,8 @@ describe('a process that looks at flags', () => {
     opened.push(on)
     const { primitives: counted, counts: calls } = counting(on.primitives)
     const { primitives, isHeld, letGo } = holding(counted, 'flags_read')
-    const flags = watching(primitives, { stalenessMs: 8_000, defaults: {} })
+    // The next poll is minutes away.
+    const flags = watching(primitives, { stalenessMs: 3_600_000, defaults: {} })
     const readies = [flags.ready()]
     await isHeld
     flags.close()
@@ -148,10 +159,10 @@ describe('flags without their servers', () => {
     await redis.stop()
     const elsewhere = new FeatureFlags(await connect(AWAY, database))
     expect(await elsewhere.kill('a', author)).toMatchObject({ result: 'changed', announced: false })
-    await vi.waitFor(() => expect(flags.explain('a', 'u').because).toBe('killed'), { timeout: 20_000 })
+    await vi.waitFor(() => expect(flags.explain('a', 'u').because).toBe('killed'), SOON_MS)
     counts.clear()
     const startedAt = performance.now()
-    await vi.waitFor(() => expect(counts.get('readFlags')).toBeGreaterThanOrEqual(3), { timeout: 20_000 })
+    await vi.waitFor(() => expect(counts.get('readFlags')).toBeGreaterThanOrEqual(3), SOON_MS)
     // Each 400 ms at most.
     expect(performance.now() - startedAt).toBeGreaterThanOrEqual(2 * 400 - 50)
     expect(await flags.unkill('a', author)).toMatchObject({ result: 'changed', announced: false })
@@ -179,15 +190,15 @@ describe('flags without their servers', () => {
     const late = watching(primitives, { stalenessMs })
     await late.ready()
     expect(late.isOn('a', 'u')).toBe(true)
-    await vi.waitFor(() => expect(flags.standing.isFresh).toBe(false), { timeout: 20_000 })
+    await vi.waitFor(() => expect(flags.standing.isFresh).toBe(false), SOON_MS)
     await expect(flags.kill('a', author)).rejects.toMatchObject({ code: 'unavailable' })
 
     await redis.stop()
     const { ageMs } = flags.explain('a', 'u')
-    await vi.waitFor(() => expect(flags.explain('a', 'u').ageMs).toBeGreaterThan((ageMs as number) + 500))
+    await vi.waitFor(() => expect(flags.explain('a', 'u').ageMs).toBeGreaterThan((ageMs as number) + 500), SOON_MS)
     expect(flags.explain('a', 'u')).toMatchObject({ on: true, because: 'percentage', version: 1 })
     expect(flags.standing).toMatchObject({ revision: 1, isFresh: false })
-    await vi.waitFor(() => expect(cautious.explain('a', 'u')).toMatchObject({ on: false, because: 'too_old' }))
+    await vi.waitFor(() => expect(cautious.explain('a', 'u')).toMatchObject({ on: false, because: 'too_old' }), SOON_MS)
     expect(cautious.isOn('b', 'u')).toBe(true)
 
     const cold = watching(primitives)
@@ -197,7 +208,7 @@ describe('flags without their servers', () => {
     await declared.ready()
     expect(declared.explain('a', 'u')).toMatchObject({ on: true, because: 'unread', version: null, ageMs: null })
     expect(declared.isOn('b', 'u')).toBe(false)
-  })
+  }, 120_000)
 })
 
 async function servers(): Promise<[RedisHandle, PostgresHandle]> {

@@ -3,10 +3,13 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { emptyDatabase, freshDatabase } from '../../../../test/servers.js'
 import { FlagCopy, idOf, revisionOf } from '../../src/primitives/flags/copy.js'
+import { PATIENT } from './support/patient.js'
 import { type On, SECRET, TOPOLOGIES } from './support/topologies.js'
 
 const author = { by: 'alice', why: 'to see' }
 const DAY_MS = 86_400_000
+/** Generous: the machine may be busy. */
+const SOON_MS = 20_000
 
 describe.each(TOPOLOGIES)('feature flags on %s', (_, open) => {
   let on: On
@@ -33,7 +36,7 @@ describe.each(TOPOLOGIES)('feature flags on %s', (_, open) => {
   }
   /** As another process would. */
   const another = async () => {
-    const primitives = await Primitives.connect({ redis: on.redis, postgres: database, secret: SECRET })
+    const primitives = await Primitives.connect({ redis: on.redis, postgres: database, secret: SECRET, ...PATIENT })
     opened.push(primitives)
     return primitives
   }
@@ -64,14 +67,14 @@ describe.each(TOPOLOGIES)('feature flags on %s', (_, open) => {
       flag: { version: 1, percentage: 12.5, rules: [] },
     })
     expect(flags.explain('new-checkout', 'user-17')).toMatchObject({ because: 'percentage', version: 1 })
-    await vi.waitFor(() => expect(other.explain('new-checkout', 'user-17')).toMatchObject({ version: 1 }))
+    await vi.waitFor(() => expect(other.explain('new-checkout', 'user-17')).toMatchObject({ version: 1 }), SOON_MS)
 
     await flags.change('new-checkout', { percentage: 100 }, { by: 'bob' })
     expect(flags.isOn('new-checkout', 'user-17')).toBe(true)
-    await vi.waitFor(() => expect(other.isOn('new-checkout', 'user-17')).toBe(true))
+    await vi.waitFor(() => expect(other.isOn('new-checkout', 'user-17')).toBe(true), SOON_MS)
     expect(await flags.list()).toMatchObject([{ name: 'new-checkout', percentage: 100, description: 'The one page' }])
     expect(await flags.delete('new-checkout', { by: 'bob' })).toMatchObject({ result: 'changed', flag: null })
-    await vi.waitFor(() => expect(other.explain('new-checkout').because).toBe('unknown'))
+    await vi.waitFor(() => expect(other.explain('new-checkout').because).toBe('unknown'), SOON_MS)
 
     const [deleted, changed, put] = await flags.history({ name: 'new-checkout' })
     expect(put).toEqual({
@@ -146,7 +149,7 @@ describe.each(TOPOLOGIES)('feature flags on %s', (_, open) => {
     const revisions = (await flags.history({ limit: 1_000 })).map(({ revision }) => revision)
     expect(revisions).toEqual(Array.from({ length: revisions.length }, (_, n) => revisions.length - n))
     const last = revisions[0] as number
-    await vi.waitFor(() => expect(others.map(({ standing }) => standing.revision)).toEqual([last, last, last]))
+    await vi.waitFor(() => expect(others.map(({ standing }) => standing.revision)).toEqual([last, last, last]), SOON_MS)
     for (const one of others) expect(one.isOn('f2-19', 'u')).toBe(true)
   })
 
@@ -192,7 +195,7 @@ describe.each(TOPOLOGIES)('feature flags on %s', (_, open) => {
   it('keys: who shares a database shares the copy, whatever secret it has; another database with that secret has another', async () => {
     const tenant = on.operation()
     const connect = async (postgres: string, secret: string) => {
-      const primitives = await Primitives.connect({ redis: on.redis, postgres, secret })
+      const primitives = await Primitives.connect({ redis: on.redis, postgres, secret, ...PATIENT })
       opened.push(primitives)
       return watching(primitives, tenant, { stalenessMs: 3_600_000 })
     }
@@ -217,7 +220,7 @@ describe.each(TOPOLOGIES)('feature flags on %s', (_, open) => {
     await flags.put('a', { on: true }, author)
     await flags.ready()
     await on.redis.del(await keyOf(tenant))
-    await vi.waitFor(async () => expect(await keyOf(tenant)).not.toBe(''))
+    await vi.waitFor(async () => expect(await keyOf(tenant)).not.toBe(''), SOON_MS)
     expect(await on.redis.pttl(await keyOf(tenant))).toBeGreaterThan(DAY_MS - 60_000)
     expect(flags.isOn('a', 'u')).toBe(true)
   })
@@ -327,7 +330,7 @@ describe.each(TOPOLOGIES)('feature flags on %s', (_, open) => {
       await client.query(`DELETE FROM holdfast.${table} WHERE tenant = $1`, [tenant])
     }
     await new FeatureFlags(on.primitives.forTenant(tenant)).put('b', { on: true }, author)
-    await vi.waitFor(() => expect(flags.isOn('b', 'u')).toBe(true), { timeout: 10_000 })
+    await vi.waitFor(() => expect(flags.isOn('b', 'u')).toBe(true), SOON_MS)
     expect(flags.explain('a').because).toBe('unknown')
     expect(flags.standing.revision).toBe(1)
   })

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { freshDatabase } from '../../../../test/servers.js'
 import { DurableOrders } from './support/durable-orders.js'
 import { claimed } from './support/idempotency.js'
+import { PATIENT } from './support/patient.js'
 import { onSingle, SECRET, TOPOLOGIES } from './support/topologies.js'
 import { twice } from './support/twice.js'
 
@@ -70,7 +71,7 @@ describe.each(TOPOLOGIES)('durable idempotency on %s', (_, open) => {
   })
 
   it('run: answers with what the transaction has kept, not with what is returned later, and does not take that for lost', async () => {
-    const orders = shop.begin({ leaseMs: 3_000 })
+    const orders = shop.begin({ leaseMs: 6_000 })
     const result = await orders.run('key', {}, async ({ completeIn, signal }) => {
       const client = await shop.pool.connect()
       await client.query('BEGIN')
@@ -78,7 +79,7 @@ describe.each(TOPOLOGIES)('durable idempotency on %s', (_, open) => {
       await client.query('COMMIT')
       client.release()
       // A renewal would have been due by now.
-      await sleep(1_200)
+      await sleep(2_200)
       expect(signal.aborted).toBe(false)
       return 'returned later'
     })
@@ -148,7 +149,9 @@ describe.each(TOPOLOGIES)('durable idempotency on %s', (_, open) => {
   it('concurrency: of many at once, over several connections and with Redis forgetting all the while, one has the effect', async () => {
     shop.begin()
     const others = await Promise.all(
-      [1, 2].map(() => Primitives.connect({ redis: shop.on.redis, postgres: shop.database, secret: SECRET })),
+      [1, 2].map(() =>
+        Primitives.connect({ redis: shop.on.redis, postgres: shop.database, secret: SECRET, ...PATIENT }),
+      ),
     )
     const all = [shop.on.primitives, ...others].map(
       (one) => new Idempotency<string>(one, shop.operation, { durable: true }),
@@ -247,7 +250,7 @@ describe('durable idempotency', () => {
     const primitives = await Primitives.connect({
       redis: server.url,
       postgres: await freshDatabase(),
-      redisOptions: { commandTimeoutMs: 300, connectTimeoutMs: 200 },
+      ...PATIENT,
       telemetry: {
         count: (_, { result = '' } = {}, by = 1) => {
           counts[result] = (counts[result] ?? 0) + by
@@ -275,6 +278,7 @@ describe('durable idempotency', () => {
     const orders = new Idempotency<string>(on.primitives, 'create-order', { durable: true })
     await orders.complete('done', (await claimed(orders, 'done')).token, 'kept')
     const { token } = await claimed(orders, 'key')
+    const before = await on.keys('create-order')
     await on.primitives.context.postgres?.close()
     const work = vi.fn()
     on.counted('idempotency')
@@ -283,8 +287,8 @@ describe('durable idempotency', () => {
     await expect(orders.complete('key', token, 'x')).rejects.toMatchObject({ code: 'unavailable' })
     expect(on.counted('idempotency')).toEqual({ unavailable: 2 })
     expect(await orders.tryClaim('done')).toMatchObject({ result: 'completed', response: 'kept' })
-    // Nobody waits for a claim that was never made.
-    expect(await on.keys('create-order')).toHaveLength(2)
+    // Nobody waits for a claim that was never made. That of the other may be over by now.
+    expect((await on.keys('create-order')).filter((key) => !before.includes(key))).toEqual([])
     await on.close()
   })
 })

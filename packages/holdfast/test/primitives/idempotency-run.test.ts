@@ -41,11 +41,11 @@ describe.each(TOPOLOGIES)('idempotent work on %s', (_, open) => {
 
   it('run: renews the lease while it works', async () => {
     const operation = on.operation()
-    const orders = new Idempotency(on.primitives, operation, { leaseMs: 3_000 })
+    const orders = new Idempotency(on.primitives, operation, { leaseMs: 6_000 })
     const result = await orders.run('key', {}, async () => {
       const [key = ''] = await on.keys(operation)
       const begun = await on.redis.get(key)
-      await expect.poll(() => on.redis.get(key), { timeout: 10_000 }).not.toBe(begun)
+      await expect.poll(() => on.redis.get(key), { timeout: 20_000 }).not.toBe(begun)
       expect((await orders.tryClaim('key')).result).toBe('processing')
       return 'done'
     })
@@ -59,7 +59,7 @@ describe.each(TOPOLOGIES)('idempotent work on %s', (_, open) => {
       // More than once, if the lease is renewed in between.
       const takeOver = () => endLeases(on, operation).then(() => orders.tryClaim('key', { token: 'other' }))
       await expect.poll(takeOver).toMatchObject({ result: 'claimed', tookOver: true })
-      await vi.waitFor(() => expect(signal.aborted).toBe(true), 10_000)
+      await vi.waitFor(() => expect(signal.aborted).toBe(true), 20_000)
       expect(signal.reason).toMatchObject({ code: 'claim_lost' })
       return 'of the first'
     })

@@ -4,6 +4,7 @@ import { Idempotency, Primitives } from 'holdfast/primitives'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { whileAway } from './support/away.js'
 import { claimed, endLeases } from './support/idempotency.js'
+import { PATIENT } from './support/patient.js'
 import { type On, SECRET, TOPOLOGIES } from './support/topologies.js'
 import { twice } from './support/twice.js'
 
@@ -226,7 +227,7 @@ describe.each(TOPOLOGIES)('idempotency on %s', (_, open) => {
   it('concurrency, metrics: of many at once, over several connections, one works and all get its response', async () => {
     on.counted('idempotency')
     const operation = on.operation()
-    const other = await Primitives.connect({ redis: on.redis, secret: SECRET })
+    const other = await Primitives.connect({ redis: on.redis, secret: SECRET, ...PATIENT })
     const both = [new Idempotency<number>(on.primitives, operation), new Idempotency<number>(other, operation)] as const
     let effects = 0
     const ask = async (n: number): Promise<number> => {

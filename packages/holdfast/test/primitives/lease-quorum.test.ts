@@ -4,10 +4,10 @@ import { Redis } from 'ioredis'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { freshDatabase } from '../../../../test/servers.js'
 import { type HeldLease, Leases, Primitives } from '../../src/primitives/index.js'
+import { PATIENT } from './support/patient.js'
 import { withRunner } from './support/runners.js'
 import { SECRET } from './support/topologies.js'
 
-const redisOptions = { commandTimeoutMs: 500, connectTimeoutMs: 200 }
 let servers: RedisHandle[]
 let all: Primitives[]
 let others: Primitives[]
@@ -15,7 +15,7 @@ let others: Primitives[]
 beforeEach(async () => {
   servers = await Promise.all([0, 1, 2].map(() => startRedis({ source: 'installed' })))
   const connect = () =>
-    Promise.all(servers.map(({ url }) => Primitives.connect({ redis: url, secret: SECRET, redisOptions })))
+    Promise.all(servers.map(({ url }) => Primitives.connect({ redis: url, secret: SECRET, ...PATIENT })))
   all = await connect()
   others = await connect()
 })
@@ -45,7 +45,8 @@ async function emptied(server: number): Promise<void> {
 }
 
 const everywhere = () => Promise.all([keysOn(0), keysOn(1), keysOn(2)])
-const LONG = { ttlMs: 20_000 }
+/** Servers have a tenth of it to answer in. */
+const LONG = { ttlMs: 60_000 }
 /** Generous: the machine may be busy. */
 const SOON_MS = 20_000
 
@@ -103,18 +104,19 @@ describe('a lease over three servers', () => {
       await vi.waitFor(async () => expect(await everywhere()).toEqual([[], [], []]), SOON_MS)
     }
     expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b))
-  }, 30_000)
+  }, 90_000)
 
   it('is not to be had with two servers down, and lost if they go down later', async () => {
     const leases = new Leases(all, 'send', { ttlMs: 6_000 })
-    const lease = await held(leases)
+    // Who did not answer in time is asked again.
+    const lease = await vi.waitFor(() => held(leases), SOON_MS)
     await Promise.all([servers[0]?.stop(), servers[1]?.stop()])
     await expect(lease.renew()).rejects.toMatchObject({ code: 'unavailable' })
     await expect(leases.acquire('b')).rejects.toMatchObject({ code: 'unavailable', retryable: true })
     await vi.waitFor(() => expect(lease.signal.aborted).toBe(true), SOON_MS)
     expect(await lease.release()).toBe('lost')
     await vi.waitFor(async () => expect(await keysOn(2)).toEqual([]), SOON_MS)
-  }, 60_000)
+  }, 90_000)
 
   it('that one server has forgotten is mended there; that two have forgotten at once is lost', async () => {
     const leases = new Leases(all, 'send', LONG)
@@ -134,11 +136,11 @@ describe('a lease over three servers', () => {
     }
     await Promise.all([emptied(0), emptied(1)])
     expect(await lease.renew()).toBe('lost')
-    const next = await held(new Leases(others, 'send', LONG)).catch(() => null)
-    // The third still has it for the one who lost it, the other two are enough.
-    expect(next?.token).toBeGreaterThan(lease.token)
-    await next?.release()
-  }, 30_000)
+    // The third still has it for the one who lost it, the other two are enough, once the one that was restarted is found again.
+    const next = await vi.waitFor(() => held(new Leases(others, 'send', LONG)), SOON_MS)
+    expect(next.token).toBeGreaterThan(lease.token)
+    await next.release()
+  }, 90_000)
 
   it('has one holder at a time, however many ask', async () => {
     let inside = 0
@@ -157,12 +159,17 @@ describe('a lease over three servers', () => {
     for (const done of await Promise.all(callers)) expect(done).toMatchObject({ result: 'done' })
     expect(most).toBe(1)
     expect(tokens).toEqual([...new Set(tokens)].sort((a, b) => a - b))
-  }, 30_000)
+  }, 90_000)
 
   it('has tokens from Postgres where one of them is connected with it', async () => {
     const postgres = await freshDatabase()
     const [first, ...rest] = all as [Primitives, Primitives, Primitives]
-    const durable = await Primitives.connect({ redis: (servers[0] as RedisHandle).url, postgres, secret: SECRET })
+    const durable = await Primitives.connect({
+      redis: (servers[0] as RedisHandle).url,
+      postgres,
+      secret: SECRET,
+      ...PATIENT,
+    })
     const leases = new Leases([durable, ...rest], 'send', LONG)
     expect(leases.tokens).toBe('postgres')
     expect(first.context.postgres).toBeNull()

@@ -3,6 +3,7 @@ import { type Limit, Limits, Primitives } from 'holdfast/primitives'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { whileAway } from './support/away.js'
 import { BucketModel } from './support/bucket-model.js'
+import { PATIENT } from './support/patient.js'
 import { ExactModel, FixedModel, WeightedModel } from './support/sliding-model.js'
 import { type On, onSingle, SECRET, TOPOLOGIES } from './support/topologies.js'
 
@@ -200,7 +201,7 @@ describe.each(TOPOLOGIES)('limits on %s', (_, open) => {
   it('concurrency, metrics: of many at once from several processes the tightest decides, and all agree', async () => {
     on.counted('limits')
     const operation = on.operation()
-    const other = await Primitives.connect({ redis: on.redis, secret: SECRET })
+    const other = await Primitives.connect({ redis: on.redis, secret: SECRET, ...PATIENT })
     const both = [on.primitives, other].map((primitives) => new Limits(primitives, operation, LIMITS))
     const answers = await Promise.all(
       Array.from({ length: 100 }, () => both.map((limits) => limits.consume('user', { at }))).flat(),

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { Marker, Primitives } from 'holdfast/primitives'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { whileAway } from './support/away.js'
+import { PATIENT } from './support/patient.js'
 import { type On, onSingle, SECRET, TOPOLOGIES } from './support/topologies.js'
 import { twice } from './support/twice.js'
 
@@ -129,7 +130,7 @@ describe.each(TOPOLOGIES)('marker on %s', (_, open) => {
   it('concurrency, metrics: of many at once, over several connections, one claims', async () => {
     on.counted('marker')
     const operation = on.operation()
-    const other = await Primitives.connect({ redis: on.redis, secret: SECRET })
+    const other = await Primitives.connect({ redis: on.redis, secret: SECRET, ...PATIENT })
     const markers = [new Marker(on.primitives, operation), new Marker(other, operation)]
     const claims = await Promise.all(Array.from({ length: 500 }, (_, n) => markers[n % 2]?.tryClaim('order-1')))
     expect(claims.filter((claim) => claim?.result === 'claimed')).toHaveLength(1)

@@ -2,6 +2,7 @@ import { OneTimeTokens, Primitives } from 'holdfast/primitives'
 import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { freshDatabase } from '../../../../test/servers.js'
+import { PATIENT } from './support/patient.js'
 import { type On, onSingle, SECRET, TOPOLOGIES } from './support/topologies.js'
 
 const unknown = (because: string | null) => ({ result: 'unknown', because })
@@ -194,7 +195,7 @@ describe('the audit of one-time tokens', () => {
     const on = await onSingle({ postgres })
     const resets = new OneTimeTokens(on.primitives, 'reset')
     const { token } = await resets.issue({ subject: 'user-17' })
-    const cut = await Primitives.connect({ redis: on.redis, postgres, secret: SECRET })
+    const cut = await Primitives.connect({ redis: on.redis, postgres, secret: SECRET, ...PATIENT })
     await cut.context.postgres?.close()
     const away = new OneTimeTokens(cut, 'reset').consume(token, { key: 'mine' })
     await expect(away).rejects.toMatchObject({ code: 'unavailable' })

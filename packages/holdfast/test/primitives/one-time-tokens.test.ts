@@ -3,6 +3,7 @@ import { OneTimeTokens, Primitives } from 'holdfast/primitives'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { tokenIssue } from '../../src/redis/scripts.generated.js'
 import { whileAway } from './support/away.js'
+import { PATIENT } from './support/patient.js'
 import { type On, onSingle, SECRET, TOPOLOGIES } from './support/topologies.js'
 import { twice } from './support/twice.js'
 
@@ -191,7 +192,7 @@ describe.each(TOPOLOGIES)('one-time tokens on %s', (_, open) => {
   it('concurrency, metrics: of many at once, over several connections, one uses it', async () => {
     on.counted('token')
     const operation = on.operation()
-    const other = await Primitives.connect({ redis: on.redis, secret: SECRET })
+    const other = await Primitives.connect({ redis: on.redis, secret: SECRET, ...PATIENT })
     const both = [new OneTimeTokens(on.primitives, operation), new OneTimeTokens(other, operation)] as const
     const { token } = await both[0].issue({ subject: 'user-17' })
     const used = await Promise.all(Array.from({ length: 400 }, (_, n) => both[n % 2 === 0 ? 0 : 1].consume(token)))

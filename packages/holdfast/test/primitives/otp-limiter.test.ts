@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { OtpLimiter, type OtpLimiterOptions, Primitives } from 'holdfast/primitives'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { whileAway } from './support/away.js'
+import { PATIENT } from './support/patient.js'
 import { type On, onSingle, SECRET, TOPOLOGIES } from './support/topologies.js'
 
 const START = Date.UTC(2026, 6, 2, 14, 30)
@@ -167,7 +168,7 @@ describe.each(TOPOLOGIES)('OTP limiter on %s', (_, open) => {
   it('concurrency, metrics: of many at once from several processes, in any spelling, five get through', async () => {
     on.counted('otp')
     const operation = on.operation()
-    const other = await Primitives.connect({ redis: on.redis, secret: SECRET })
+    const other = await Primitives.connect({ redis: on.redis, secret: SECRET, ...PATIENT })
     const limiters = [on.primitives, other].map(
       (primitives) => new OtpLimiter(primitives, operation, { country: '49' }),
     )

@@ -2,6 +2,7 @@ import { type RedisHandle, startRedis } from '@holdfast/services'
 import { Activity, FixedWindow, Primitives } from 'holdfast/primitives'
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { PATIENT } from './support/patient.js'
 import { SECRET } from './support/topologies.js'
 
 /** A server that is there and refuses to write says so in the middle of a script, at its first write. */
@@ -12,7 +13,7 @@ describe('what Redis refuses', () => {
   beforeAll(async () => {
     server = await startRedis({ source: 'installed' })
     redis = new Redis(server.url)
-    primitives = await Primitives.connect({ redis: server.url, secret: SECRET })
+    primitives = await Primitives.connect({ redis: server.url, secret: SECRET, ...PATIENT })
   })
   afterEach(async () => {
     await redis.replicaof('NO', 'ONE')

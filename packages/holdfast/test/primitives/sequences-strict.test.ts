@@ -4,6 +4,7 @@ import pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { freshDatabase, freshRedis } from '../../../../test/servers.js'
 import { NumberTakers } from './support/number-takers.js'
+import { PATIENT } from './support/patient.js'
 import { SECRET } from './support/topologies.js'
 
 const MAX = Number.MAX_SAFE_INTEGER
@@ -23,6 +24,7 @@ async function connect(secret = SECRET): Promise<Primitives> {
     redis,
     postgres: database,
     secret,
+    ...PATIENT,
     telemetry: {
       count(metric, { result = '' } = {}) {
         if (metric === 'holdfast_primitive_results_total') results[result] = (results[result] ?? 0) + 1
@@ -91,7 +93,7 @@ describe('strict sequence', () => {
     const primitives = await Primitives.connect({
       redis: server.url,
       postgres: database,
-      redisOptions: { commandTimeoutMs: 300, connectTimeoutMs: 200 },
+      ...PATIENT,
     })
     opened.push(primitives)
     const invoices = new StrictSequence(primitives, 'invoice', { blockSize: 2 })
@@ -132,7 +134,7 @@ describe('strict sequence', () => {
   it('gives no number twice when Postgres crashes and comes back', async () => {
     const server = await startPostgres({ durable: false })
     try {
-      const primitives = await Primitives.connect({ redis, postgres: server.url })
+      const primitives = await Primitives.connect({ redis, postgres: server.url, ...PATIENT })
       opened.push(primitives)
       const invoices = new StrictSequence(primitives, 'invoice', { blockSize: 2 })
       const given = [await invoices.next('2026'), await invoices.next('2026'), await invoices.next('2026')]
@@ -149,7 +151,7 @@ describe('strict sequence', () => {
       await Promise.all(opened.splice(0).map((primitives) => primitives.close()))
       await server.stop()
     }
-  })
+  }, 120_000)
 
   it('takes no number beyond 2^53 − 1', async () => {
     const invoices = new StrictSequence(await connect(), 'invoice', { blockSize: 2 })
@@ -214,7 +216,7 @@ describe('strict sequence of processes that are killed', () => {
     // Each that was killed had one block at most that it was giving from, and one on its way.
     const last = Math.max(...given)
     expect(last - given.length).toBeLessThanOrEqual((kills.length + 1) * blockSize * 2 + blockSize)
-  })
+  }, 120_000)
 })
 
 describe('gapless sequence', () => {

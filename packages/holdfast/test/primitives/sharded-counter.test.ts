@@ -93,10 +93,10 @@ describe.each(TOPOLOGIES)('sharded counter on %s', (_, open) => {
     await counter.add('page')
     const [key = ''] = await on.keys(operation)
     expect(await on.redis.pttl(key)).toBeGreaterThan(30_000)
-    await on.redis.pexpire(key, 5_000)
+    await on.redis.pexpire(key, 40_000)
     await counter.add('page')
     await counter.refund('page')
-    expect(await on.redis.pttl(key)).toBeLessThanOrEqual(5_000)
+    expect(await on.redis.pttl(key)).toBeLessThanOrEqual(40_000)
     expect(await on.redis.pttl(key)).toBeGreaterThan(0)
   })
 

@@ -2,6 +2,7 @@
 import { startRedis } from '@holdfast/services'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { Primitives, SingleFlight } from '../../src/primitives/index.js'
+import { PATIENT } from './support/patient.js'
 import { SECRET } from './support/topologies.js'
 import { Workers } from './support/workers.js'
 
@@ -16,12 +17,12 @@ const SOON = { timeout: 30_000, interval: 20 }
 describe('the process that loads', () => {
   it('and is killed: one of those who wait loads in its place, when the marker is over and not before', async () => {
     const server = await startRedis({ source: 'installed' })
-    const options = { url: server.url, markerMs: 2_000 }
+    const options = { url: server.url, markerMs: 5_000 }
     const first = workers.start({ ...options, hangs: true, name: 'first' })
     await vi.waitFor(() => expect(first.told).toEqual([{ loads: 'first' }]), SOON)
     const rest = ['second', 'third'].map((name) => workers.start({ ...options, hangs: false, name }))
     // Longer than the marker: it is renewed as long as its process lives.
-    await new Promise((resolve) => setTimeout(resolve, 4_500))
+    await new Promise((resolve) => setTimeout(resolve, 7_500))
     expect(rest.map(({ told }) => told)).toEqual([[], []])
     await first.kill()
     await vi.waitFor(() => expect(rest.flatMap(({ told }) => told)).toHaveLength(3), SOON)
@@ -34,16 +35,15 @@ describe('the process that loads', () => {
     ])
     await Promise.all(rest.map(({ ended }) => ended))
     await server.stop()
-  }, 60_000)
+  }, 120_000)
 })
 
 describe('Redis', () => {
   it('that goes while a value is loaded: the load goes on, and no other begins', async () => {
     const server = await startRedis({ source: 'installed' })
-    const redisOptions = { commandTimeoutMs: 300, connectTimeoutMs: 200 }
     const lost: string[] = []
     const telemetry = { count: (_: string, labels: Record<string, string> = {}) => void lost.push(`${labels.result}`) }
-    const primitives = await Primitives.connect({ redis: server.url, secret: SECRET, redisOptions, telemetry })
+    const primitives = await Primitives.connect({ redis: server.url, secret: SECRET, ...PATIENT, telemetry })
     const flight = new SingleFlight(primitives, 'price', { markerMs: 500, loadMaxMs: 600_000 })
     let letGo = () => {}
     let loads = 0
@@ -64,12 +64,11 @@ describe('Redis', () => {
     expect(new Set((await Promise.all(calls)).map(({ value }) => value))).toEqual(new Set([1]))
     expect(loads).toBe(1)
     await primitives.close()
-  }, 60_000)
+  }, 120_000)
 
   it('that goes: the last value is given and loaded anew by this process alone; that comes back: all share again', async () => {
     const server = await startRedis({ source: 'installed' })
-    const redisOptions = { commandTimeoutMs: 300, connectTimeoutMs: 200 }
-    const primitives = await Primitives.connect({ redis: server.url, secret: SECRET, redisOptions })
+    const primitives = await Primitives.connect({ redis: server.url, secret: SECRET, ...PATIENT })
     const flight = new SingleFlight(primitives, 'price', { ttlMs: 500, staleMs: 600_000, eagerness: 0 })
     let loads = 0
     const load = () => {
@@ -92,5 +91,5 @@ describe('Redis', () => {
     }, SOON)
     await primitives.close()
     await server.stop()
-  }, 60_000)
+  }, 120_000)
 })

@@ -2,6 +2,7 @@ import { Primitives, SingleFlight } from 'holdfast/primitives'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { flightClaim, flightFail, flightGet, flightPut } from '../../src/redis/scripts.generated.js'
 import { whileAway } from './support/away.js'
+import { PATIENT } from './support/patient.js'
 import { counting } from './support/runners.js'
 import { type On, onSingle, SECRET, TOPOLOGIES } from './support/topologies.js'
 
@@ -40,7 +41,7 @@ describe.each(TOPOLOGIES)('single flight on %s', (_, open) => {
   let others: Primitives[]
   beforeAll(async () => {
     on = await open()
-    others = await Promise.all([0, 1, 2].map(() => Primitives.connect({ redis: on.redis, secret: SECRET })))
+    others = await Promise.all([0, 1, 2].map(() => Primitives.connect({ redis: on.redis, secret: SECRET, ...PATIENT })))
   })
   afterAll(async () => {
     await Promise.all(others.map((other) => other.close()))
@@ -328,8 +329,8 @@ describe.each(TOPOLOGIES)('single flight on %s', (_, open) => {
 
   it('a load that takes too long is told so, and is a failure', async () => {
     const flight = new SingleFlight(on.primitives, on.operation(), {
-      markerMs: 2_000,
-      loadMaxMs: 2_000,
+      markerMs: 5_000,
+      loadMaxMs: 5_000,
       failedMs: 60_000,
     })
     const hanging = loader((n) => n)

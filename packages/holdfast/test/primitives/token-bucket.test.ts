@@ -3,6 +3,7 @@ import { Primitives, TokenBucket, type TokenBucketOptions } from 'holdfast/primi
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { whileAway } from './support/away.js'
 import { BucketModel } from './support/bucket-model.js'
+import { PATIENT } from './support/patient.js'
 import { type On, onSingle, SECRET, TOPOLOGIES } from './support/topologies.js'
 
 const START = Date.UTC(2026, 6, 2, 14, 30)
@@ -154,7 +155,7 @@ describe.each(TOPOLOGIES)('token bucket on %s', (_, open) => {
   it('concurrency, metrics: of many at once from several processes as many get through as there are tokens', async () => {
     on.counted('bucket')
     const operation = on.operation()
-    const other = await Primitives.connect({ redis: on.redis, secret: SECRET })
+    const other = await Primitives.connect({ redis: on.redis, secret: SECRET, ...PATIENT })
     const buckets = [on.primitives, other].map(
       (primitives) => new TokenBucket(primitives, operation, { capacity: 300, refillMs: 86_400_000 }),
     )

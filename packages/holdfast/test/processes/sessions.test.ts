@@ -60,7 +60,7 @@ async function checkExtensions(): Promise<void> {
 describe('a process that is killed in mid-session', () => {
   it('has charged no more than it delivered, and the rest comes back', async () => {
     const worker = await start()
-    worker.order({ type: 'stream', wallet: wallet.id, key: 'chat', terms: { ...TERMS, heartbeat: 2_000 } })
+    worker.order({ type: 'stream', wallet: wallet.id, key: 'chat', terms: { ...TERMS, heartbeat: 5_000 } })
     await until(() => worker.units >= 60)
     await worker.kill()
     expect((await wallet.get())?.reserved).toBeGreaterThan(0)
@@ -115,5 +115,5 @@ describe('processes that tell one session of the same units', () => {
     await checkExtensions()
     for (const worker of [second, third]) expect(await worker.close()).toBe(0)
     await judge(servers.postgres, workers.history)
-  })
+  }, 90_000)
 })

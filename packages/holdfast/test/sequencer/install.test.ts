@@ -32,9 +32,9 @@ it('loses nothing that was acknowledged from memory where more is due than one s
   const now = Date.now()
   const holds = new Map<string, HoldState>()
   for (let n = 0; n < HOLDS; n += 1) {
-    holds.set(`h${n}`, { amount: 1, captured: 0, left: 1, expiresAt: now + 200, refunded: 0 })
+    holds.set(`h${n}`, { amount: 1, captured: 0, left: 1, expiresAt: now + 20_000, refunded: 0 })
   }
-  const state = { ...emptyState('0'.repeat(40)), seq: HOLDS, reserved: HOLDS, holds, due: now + 200, since: 1 }
+  const state = { ...emptyState('0'.repeat(40)), seq: HOLDS, reserved: HOLDS, holds, due: now + 20_000, since: 1 }
   const installation = { place, memory: true, deadline: now + 60_000, finalKeys: [] }
   await sequencer.install('test', { ...installation, state, clock: now })
   const credit = command({ kind: 'credit', key: 'in', amount: 5 })
@@ -45,8 +45,8 @@ it('loses nothing that was acknowledged from memory where more is due than one s
   expect(answers).toEqual([{ type: 'accepted', seq: HOLDS + 1 }])
 
   // Loaded anew, with a journal that went on until all of them were due: what the credit is decided on is not the state of before.
-  const later = { ...state, epoch: state.epoch + 1, at: now + 1_000 }
-  const reply = await sequencer.install('test', { ...installation, state: later, clock: now + 1_000 })
+  const later = { ...state, epoch: state.epoch + 1, at: now + 30_000 }
+  const reply = await sequencer.install('test', { ...installation, state: later, clock: now + 30_000 })
   expect(reply).toEqual({ type: 'installed', lost: [] })
   const { core, pending } = await sequencer.look(place, 0, 'test', 0)
   expect(core).toMatchObject({ available: HOLDS + 5, reserved: 0, open: 0 })

@@ -47,7 +47,7 @@ const install = (place: Place) =>
 const decide = (place: Place, ...commands: Command[]) =>
   sequencer.decide({
     wallets: [{ place, epochMin: 0, epoch: 0, acked: 0, known: 0 }],
-    commands: commands.map((command) => ({ wallet: 0, command, deadline: Date.now() + 5_000, memory: false })),
+    commands: commands.map((command) => ({ wallet: 0, command, deadline: Date.now() + 60_000, memory: false })),
   })
 
 const checkout = (key: string, item: number) =>
@@ -94,7 +94,7 @@ describe('one of two sales in a batch', () => {
     const before = await redis.hgetallBuffer(damaged.stockKey)
     const { answers, runs } = await sequencer.decide({
       wallets: [damaged, beside].map((place) => ({ place, epochMin: 0, epoch: 0, acked: 0, known: 0 })),
-      commands: commands.map((command, wallet) => ({ wallet, command, deadline: Date.now() + 5_000, memory: false })),
+      commands: commands.map((command, wallet) => ({ wallet, command, deadline: Date.now() + 60_000, memory: false })),
     })
     expect(answers).toMatchObject([{ type: 'error' }, { type: 'accepted' }])
     expect(runs[0]).toMatchObject({ type: 'untrusted', why: 'error' })

@@ -6,8 +6,12 @@ import { type ConnectOptions, Holdfast, HoldfastError, type OpenOptions, type Wa
 /** Nobody listens there, so that connecting fails at once. */
 export const NO_REDIS = 'redis://127.0.0.1:1'
 
-/** Sweepers stay away, so that what a test sees is what the operation did. */
-const QUIET = { sweepEveryMs: 600_000 }
+/**
+ * Sweepers stay away, so that what a test sees is what the operation did. So does impatience: on a machine that stands still for a moment
+ * Redis would be taken to be away, and a transfer's hold be made twice.
+ */
+const QUIET = { sweepEveryMs: 600_000, transferHoldWithinMs: 20_000, transferGraceMs: 40_000 }
+const PATIENT = { commandTimeoutMs: 20_000, connectTimeoutMs: 20_000 }
 
 export class Path {
   readonly name: 'Redis' | 'Postgres'
@@ -42,7 +46,9 @@ export class Path {
     return Holdfast.connect({
       redis: this.redisUrl,
       postgres: this.databaseUrl,
+      timeout: 20_000,
       ...options,
+      redisOptions: { ...PATIENT, ...options.redisOptions },
       engine: { ...QUIET, ...options.engine },
     })
   }
@@ -90,7 +96,7 @@ export async function refusal(call: Promise<unknown>): Promise<HoldfastError> {
   return error as HoldfastError
 }
 
-export async function until(isSo: () => boolean | Promise<boolean>, timeoutMs = 10_000): Promise<void> {
+export async function until(isSo: () => boolean | Promise<boolean>, timeoutMs = 20_000): Promise<void> {
   const deadline = Date.now() + timeoutMs
   while (!(await isSo())) {
     if (Date.now() > deadline) throw new Error(`Still not so after ${timeoutMs} ms: ${isSo}`)
@@ -100,6 +106,6 @@ export async function until(isSo: () => boolean | Promise<boolean>, timeoutMs = 
 
 /**
  * Waits out a ttl: a moment that no event marks. A little more, because a process takes a server's clock to be as far as its last
- * answer told, never further.
+ * answer told, never further: behind by as much as that answer was under way.
  */
-export const passes = (at: number): Promise<void> => until(() => Date.now() > at + 100)
+export const passes = (at: number): Promise<void> => until(() => Date.now() > at + 1_000)

@@ -29,7 +29,8 @@ export class Engines {
   start<S extends Sequencer = Sequencer>(parts: EngineParts<S>): { engine: Engine; sequencer: S } {
     const { keys } = this
     const { redisUrl, postgres, journal = new PostgresJournal(postgres), telemetry = {}, options = {} } = parts
-    const redis = new RedisConnection(redisUrl)
+    // A machine that stands still for a moment is no reason to take Redis for away.
+    const redis = new RedisConnection(redisUrl, { commandTimeoutMs: 20_000 })
     const runner = new RedisScriptRunner(redis)
     const Redis = parts.Sequencer ?? (Sequencer as new (...parts: ConstructorParameters<typeof Sequencer>) => S)
     const sequencer = new Redis(runner, {

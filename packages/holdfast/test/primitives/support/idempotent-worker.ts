@@ -1,6 +1,7 @@
 /** A process that does what a key stands for, once, and dies at the place that it is told. */
 import { Idempotency, Primitives } from 'holdfast/primitives'
 import pg from 'pg'
+import { PATIENT } from './patient.js'
 
 export type Place = 'claimed' | 'effect' | 'completed' | 'committed'
 
@@ -19,7 +20,7 @@ function at(place: Place): void {
   if (place === dieAt) process.kill(process.pid, 'SIGKILL')
 }
 
-const primitives = await Primitives.connect({ redis, postgres, secret })
+const primitives = await Primitives.connect({ redis, postgres, secret, ...PATIENT })
 const orders = new Idempotency<string>(primitives, operation, { durable: true, leaseMs })
 const client = new pg.Client(postgres)
 await client.connect()

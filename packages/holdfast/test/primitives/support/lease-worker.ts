@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { Leases, Primitives } from '../../../src/primitives/index.js'
+import { PATIENT } from './patient.js'
 
 const { url, postgres, rounds, ttlMs } = JSON.parse(process.argv[2] as string) as {
   url: string
@@ -24,6 +25,7 @@ const redis = new Redis(url)
 const primitives = await Primitives.connect({
   redis: url,
   secret: 'a secret of tests, long enough',
+  ...PATIENT,
   ...(postgres !== undefined && { postgres }),
 })
 const leases = new Leases(primitives, 'add', { ttlMs, retry: { times: 10_000, baseMs: 5, capMs: 50 } })

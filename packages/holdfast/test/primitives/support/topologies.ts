@@ -12,6 +12,7 @@ import { Cluster, Redis } from 'ioredis'
 import { freshDatabase, freshRedis, sharedCluster } from '../../../../../test/servers.js'
 import { Primitives, type PrimitivesOptions } from '../../../src/primitives/index.js'
 import type { Labels, MetricName } from '../../../src/telemetry/index.js'
+import { PATIENT } from './patient.js'
 
 export const SECRET = 'a secret of tests, long enough'
 
@@ -38,6 +39,7 @@ async function open(redis: Redis | Cluster, { withPostgres = false, ...given }: 
   const primitives = await Primitives.connect({
     redis,
     secret: SECRET,
+    ...PATIENT,
     ...(withPostgres && { postgres: await freshDatabase() }),
     ...given,
     telemetry: {

@@ -48,7 +48,9 @@ export class Workers {
     this.#children.push(child)
     const told: unknown[] = []
     child.on('message', (message) => told.push(message))
-    const ended = once(child, 'exit').then(([code]) => code as number | null)
+    // What it has told is there until the end of the channel, which may come after its own.
+    const over = Promise.all([once(child, 'exit'), once(child, 'disconnect')])
+    const ended = over.then(([[code]]) => code as number | null)
     return {
       told,
       ended,

@@ -86,7 +86,7 @@ async function random(order: Extract<Order, { type: 'random' }>): Promise<void> 
       case 'debit':
         return operation({ wallet, kind, key, amount: 1 + below(40) })
       case 'hold':
-        return operation({ wallet, kind, key, hold: key, amount: 1 + below(40), ttl: pick([5, 50, 400, 1_500]) })
+        return operation({ wallet, kind, key, hold: key, amount: 1 + below(40), ttl: pick([5, 50, 400, 4_000]) })
       case 'extend':
         return operation({ wallet, kind, key, hold, amount: 1 + below(10), ttl: pick([20, 500]) })
       case 'refund':

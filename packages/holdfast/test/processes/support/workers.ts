@@ -74,7 +74,8 @@ export class Workers {
     child.stderr?.setEncoding('utf8').on('data', (text: string) => {
       stderr += text
     })
-    const exited = once(child, 'exit') as Promise<[number | null, NodeJS.Signals | null]>
+    // Not `exit`: what it has said by then may not have been heard yet.
+    const exited = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>
     void exited.then(([code, signal]) => {
       if (code !== 0 && signal !== 'SIGKILL') this.#crashes.push(`${name} ended with ${code ?? signal}: ${stderr}`)
     })
