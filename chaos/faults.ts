@@ -13,7 +13,9 @@ export interface Fault {
   readonly inflict: (trial: Trial) => Promise<void>
 }
 
-const HEAL_WITHIN_MS = 30_000
+const HEAL_WITHIN_MS = 90_000
+const CUT_WITHIN_MS = 15_000
+const EVICT_TRIES_MAX = 20
 const ASK_AGAIN_MS = 7_000
 
 export async function until(what: string, isSo: () => Promise<boolean>): Promise<void> {
@@ -24,8 +26,19 @@ export async function until(what: string, isSo: () => Promise<boolean>): Promise
   }
 }
 
+/** Those that decide. While one of them takes over from another there may be none, or one that does not know of it yet. */
+async function mastersOf({ place }: Trial): Promise<RedisNode[]> {
+  let masters: RedisNode[] = []
+  await until('somebody decides', async () => {
+    masters = await place.masters()
+    const roles = await Promise.all(masters.map(replication))
+    return roles.length > 0 && roles.every((role) => role.includes('role:master'))
+  })
+  return masters
+}
+
 const eachMaster = async (trial: Trial, act: Parameters<typeof onNode>[1]): Promise<void> => {
-  await Promise.all((await trial.place.masters()).map((node) => onNode(node, act)))
+  await Promise.all((await mastersOf(trial)).map((node) => onNode(node, act)))
 }
 
 const replication = (node: RedisNode): Promise<string> => onNode(node, (redis) => redis.info('replication'))
@@ -39,6 +52,9 @@ export async function flushAll(trial: Trial): Promise<void> {
 export async function deleteKeys(trial: Trial): Promise<void> {
   await eachMaster(trial, async (redis) => {
     for (const key of await redis.keys('hf:*')) if (trial.chance.happens(0.3)) await redis.del(key)
+    // A wallet in any case: there are few, and none may have been among them.
+    const [wallet] = await redis.keys('hf:*:wallet:*')
+    if (wallet !== undefined) await redis.del(wallet)
   })
 }
 
@@ -49,32 +65,32 @@ export async function evictKeys(trial: Trial): Promise<number> {
     const number = async (section: string, name: string) =>
       Number(new RegExp(`${name}:(\\d+)`).exec(await redis.info(section))?.[1])
     const before = await number('stats', 'evicted_keys')
+    const gone = async () => (await number('stats', 'evicted_keys')) - before
     await redis.config('SET', 'maxmemory-policy', 'allkeys-random')
-    await redis.config('SET', 'maxmemory', (await number('memory', 'used_memory')) - 20_000)
-    await sleep(300)
+    // What was used may have been given back by then: buffers, most of it.
+    for (let tries = 0; tries < EVICT_TRIES_MAX && (await gone()) === 0; tries += 1) {
+      await redis.config('SET', 'maxmemory', (await number('memory', 'used_memory')) - 20_000)
+      await sleep(300)
+    }
     await redis.config('SET', 'maxmemory', 0)
-    evicted += (await number('stats', 'evicted_keys')) - before
+    evicted += await gone()
   })
   return evicted
 }
 
 /** Saved, gone on, crashed, restarted from what was saved: back before anybody was promoted in its place, most often. */
 export async function restoreOldSnapshot(trial: Trial): Promise<void> {
-  const { place } = trial
-  const server = await busiest(await place.masters())
+  const server = await busiest(await mastersOf(trial))
   await onNode(server, (redis) => redis.save())
   await trial.underLoad()
   await server.kill()
   await server.restart()
-  await until('somebody decides in its place', async () => {
-    const roles = await Promise.all((await place.masters()).map(replication))
-    return roles.length > 0 && roles.every((role) => role.includes('role:master'))
-  })
+  await mastersOf(trial)
 }
 
 /** Demoted to follow a server that is behind, and promoted again: the same process, the same connections, an older state. */
 export async function demoteAndPromote(trial: Trial): Promise<void> {
-  const [server] = (await trial.place.masters()) as [RedisNode]
+  const [server] = (await mastersOf(trial)) as [RedisNode]
   // A copy of a few kB need not wait for others who might want it too.
   const atOnce = 'repl-diskless-sync-delay'
   const peer = await startRedis({ source: 'installed', settings: [`${atOnce} 0`] })
@@ -104,7 +120,7 @@ async function busiest(nodes: readonly RedisNode[]): Promise<RedisNode> {
  */
 export async function failOverToLaggingReplica(trial: Trial): Promise<number> {
   const { place } = trial
-  const before = await place.masters()
+  const before = await mastersOf(trial)
   // One that is still on its way back would not be stopped with the others, and would lag behind nothing.
   await until('every replica follows', async () =>
     (await Promise.all(place.nodes.filter((node) => !before.includes(node)).map(isLinked))).every(Boolean),
@@ -135,7 +151,7 @@ export async function failOverToLaggingReplica(trial: Trial): Promise<number> {
 /** A replica takes over in good order: the old master lives, and so do the connections to it. */
 export async function handOver(trial: Trial): Promise<void> {
   const { place } = trial
-  const before = await place.masters()
+  const before = await mastersOf(trial)
   let askedAt = Number.NEGATIVE_INFINITY
   await until('another one is master', async () => {
     // Sentinels may still be busy with the last time; and a replica that does not catch up within five seconds gives up, and says nothing.
@@ -167,14 +183,14 @@ export async function cutReplies(trial: Trial, times = 10): Promise<void> {
     const { redisProxies } = trial.wayOf(trial.anyWorker())
     const cuts = redisProxies.map((proxy) => proxy.cutReplyTo(walletDecide.sha1))
     // A replica's is never asked.
-    await Promise.race([...cuts, sleep(5_000)])
+    await Promise.race([...cuts, sleep(CUT_WITHIN_MS)])
     for (const proxy of redisProxies) proxy.behave()
   }
 }
 
 /** @returns how many */
 export async function moveSomeSlots(trial: Trial): Promise<number> {
-  const slots = await moveSlots(await trial.place.masters(), trial.chance, 12)
+  const slots = await moveSlots(await mastersOf(trial), trial.chance, 12)
   return slots.length
 }
 
@@ -205,11 +221,7 @@ export async function stopRedis(trial: Trial, forMs: number): Promise<void> {
   for (const node of nodes) node.pause()
   await sleep(forMs)
   for (const node of nodes) node.resume()
-  await until('Redis decides again', async () => {
-    const masters = await trial.place.masters()
-    const roles = await Promise.all(masters.map(replication))
-    return roles.length > 0 && roles.every((role) => role.includes('role:master'))
-  })
+  await mastersOf(trial)
 }
 
 export async function cutOff(trial: Trial, worker: Worker, forMs: number): Promise<void> {

@@ -44,7 +44,8 @@ interface Group {
   stop(): Promise<void>
 }
 
-const DOWN_AFTER_MS = 700
+/** More than a machine that is busy with all of this stands still, most often: a master that lives should not be taken for dead. */
+const DOWN_AFTER_MS = 1_500
 
 const natMapOf = (nodes: readonly RedisNode[], proxies: readonly FaultyProxy[]) =>
   Object.fromEntries(

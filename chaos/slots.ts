@@ -5,10 +5,11 @@ import { onNode } from './places.js'
 
 /** Moves some of the slots that have keys from one master to another, key by key, as resharding does. @returns the slots */
 export async function moveSlots(masters: readonly RedisNode[], chance: Chance, most: number): Promise<number[]> {
-  const from = chance.pick(masters)
+  const slots = await Promise.all(masters.map((node) => onNode(node, slotsWithKeys)))
+  // Of few wallets there may be none on one of them.
+  const from = chance.pick(masters.filter((_, at) => slots[at]?.length))
   const to = chance.pick(masters.filter((node) => node !== from))
-  const slots = await onNode(from, slotsWithKeys)
-  const moved = slots.slice(0, most)
+  const moved = slots[masters.indexOf(from)]?.slice(0, most) ?? []
   for (const slot of moved) await moveSlot(slot, from, to, masters)
   return moved
 }
@@ -28,7 +29,7 @@ async function moveSlot(slot: number, from: RedisNode, to: RedisNode, masters: r
     for (;;) {
       const keys = (await redis.cluster('GETKEYSINSLOT', slot, 10)) as string[]
       if (keys.length === 0) break
-      for (const key of keys) await redis.call('MIGRATE', '127.0.0.1', to.port, key, 0, 2_000, 'REPLACE')
+      for (const key of keys) await redis.call('MIGRATE', '127.0.0.1', to.port, key, 0, 20_000, 'REPLACE')
     }
   })
   // First the one that gets it: asked by somebody who has heard of it already, it must know that it is the owner.

@@ -42,7 +42,7 @@ it('fifty processes are killed at random moments, and one is stopped for 20 s be
   const slow = asked.filter(({ startedAt, endedAt }) => endedAt - startedAt > 15_000)
   expect(slow.length).toBeGreaterThan(0)
   expect(asked.every(({ answer }) => answer !== null)).toBe(true)
-}, 180_000)
+})
 
 it('the connection is cut after the script ran', async () => {
   const { summary, counts } = await tried(place, async (trial) => {
@@ -64,7 +64,7 @@ it('Postgres crashes and is away for five seconds', async () => {
   expect(told.length).toBeGreaterThan(0)
   for (const code of told) expect(['unknown unavailable', 'unknown timeout']).toContain(code)
   expect(history.every(({ answer }) => answer !== null)).toBe(true)
-}, 60_000)
+})
 
 it('Redis is stopped for ten seconds, and one of two processes was cut off from it before', async () => {
   const { summary, counts, history } = await tried(place, async (trial) => {
@@ -83,5 +83,6 @@ it('Redis is stopped for ten seconds, and one of two processes was cut off from 
   expect(counts.recoveries_take_over).toBeGreaterThan(0)
   expect(counts.recoveries_fallback).toBeGreaterThan(100)
   const slowest = Math.max(...history.map(({ startedAt, endedAt }) => endedAt - startedAt))
-  expect(slowest).toBeLessThan(6_000)
-}, 60_000)
+  // Nobody has waited for Redis to come back.
+  expect(slowest).toBeLessThan(9_000)
+})

@@ -56,7 +56,7 @@ describe.each<[Topology]>([['sentinel'], ['cluster']])('%s under load', (topolog
     // While there was no master.
     expect(counts.recoveries_fallback).toBeGreaterThan(0)
     expect(unknowns(summary)).toEqual({})
-  }, 120_000)
+  })
 
   it('loses processes and servers while one process is stopped for 20 s between decide and append', async () => {
     const slept: { worker?: Worker } = {}
@@ -95,7 +95,7 @@ describe.each<[Topology]>([['sentinel'], ['cluster']])('%s under load', (topolog
     const asked = history.filter(({ worker }) => worker === slept.worker?.name)
     expect(asked.some(({ startedAt, endedAt }) => endedAt - startedAt > 15_000)).toBe(true)
     expect(asked.every(({ answer }) => answer !== null)).toBe(true)
-  }, 120_000)
+  })
 })
 
 /** The engines had to set something right because of it, more often than before. */

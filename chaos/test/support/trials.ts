@@ -1,7 +1,10 @@
-import { expect } from 'vitest'
+import { expect, vi } from 'vitest'
 import type { Summary } from '../../checker.js'
 import type { Place } from '../../places.js'
 import { Trial, type TrialOptions, type Verdict } from '../../trial.js'
+
+// A trial has bounds of its own, for each of its steps.
+vi.setConfig({ testTimeout: 400_000, hookTimeout: 240_000 })
 
 /** Does its worst to a trial, and finds every promise kept. */
 export async function tried(
