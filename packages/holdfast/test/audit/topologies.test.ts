@@ -23,7 +23,7 @@ it.each([
       return { redis: group, raw: new Redis(group) }
     },
   ],
-])('audits and rebuilds on %s', async (_, place) => {
+])('audits and rebuilds on %s', { timeout: 120_000 }, async (_, place) => {
   const { redis, raw } = await place()
   const postgres = await freshDatabase()
   hf = await Holdfast.connect({ redis, postgres, shards: 8, audit: false })

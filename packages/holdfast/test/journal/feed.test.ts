@@ -12,7 +12,9 @@ let journal: PostgresJournal
 let feed: PostgresFeed
 
 beforeEach(async () => {
-  postgres = new Postgres(await freshDatabase(), { maxConnections: 20 })
+  // What waits for another here waits until a test lets that one go on.
+  const patient = { lockTimeoutMs: 30_000, statementTimeoutMs: 30_000, idleInTransactionTimeoutMs: 30_000 }
+  postgres = new Postgres(await freshDatabase(), { maxConnections: 20, ...patient })
   journal = new PostgresJournal(postgres)
   feed = new PostgresFeed(postgres)
 })

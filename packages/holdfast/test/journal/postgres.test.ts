@@ -7,13 +7,17 @@ import { type Entry, MAX_AMOUNT } from '../../src/machine/index.js'
 import { Postgres, type Transaction } from '../../src/postgres/index.js'
 import { append, load, newWallet, raise, run, verdictsOf, type Writer } from './journals.js'
 
+/** Whoever waits for a lock waits until a test lets the other go on: one that is given up is another matter. */
+const PATIENT = { lockTimeoutMs: 30_000, statementTimeoutMs: 30_000, idleInTransactionTimeoutMs: 30_000 }
+const HASTY = { ...PATIENT, lockTimeoutMs: 100 }
+
 let url: string
 let postgres: Postgres
 let journal: PostgresJournal
 
 beforeAll(async () => {
   url = await freshDatabase()
-  postgres = new Postgres(url, { lockTimeoutMs: 100 })
+  postgres = new Postgres(url, PATIENT)
   journal = new PostgresJournal(postgres)
 })
 afterAll(() => postgres.close())
@@ -22,11 +26,11 @@ async function ask<Row extends Record<string, unknown>>(sql: string): Promise<Ro
   return postgres.transaction((tx) => tx.execute<Row>('test', sql))
 }
 
-/** Resolves once a statement of this name waits for a lock. */
-async function lockWaiter(statement: string): Promise<void> {
+/** Resolves once a statement with these words waits for a lock. */
+async function lockWaiter(words: string): Promise<void> {
   const sql = `SELECT FROM pg_stat_activity
-               WHERE wait_event_type = 'Lock' AND datname = current_database() AND query LIKE '% ${statement}($1%'`
-  await vi.waitFor(async () => expect(await ask(sql)).toHaveLength(1))
+               WHERE wait_event_type = 'Lock' AND datname = current_database() AND query LIKE '% ${words}%'`
+  await vi.waitFor(async () => expect(await ask(sql)).toHaveLength(1), { timeout: 20_000 })
 }
 
 test('entries are never changed or deleted, through the table or its parts', async () => {
@@ -139,7 +143,7 @@ test('several processes append overlapping runs of the same wallets: gapless, ea
   const planned = wallets.map((wallet) => Array.from({ length: 40 }, (_, n) => wallet.credit(`k${n}`)))
   const processes = await Promise.all(
     Array.from({ length: 5 }, async (_, n) => {
-      const own = new Postgres(url)
+      const own = new Postgres(url, PATIENT)
       const mine = new PostgresJournal(own)
       const verdicts: string[] = []
       for (let from = 0; from < 40; ) {
@@ -164,7 +168,7 @@ test('several processes append overlapping runs of the same wallets: gapless, ea
 
 test('several processes want the same place: one gets it, and the others hear that it is taken', async () => {
   const wallet = await newWallet(journal)
-  const owns = Array.from({ length: 6 }, () => new Postgres(url))
+  const owns = Array.from({ length: 6 }, () => new Postgres(url, PATIENT))
   let entries = 0
   for (let round = 0; round < 10; round += 1) {
     const base = wallet.fork()
@@ -183,7 +187,7 @@ test('several processes want the same place: one gets it, and the others hear th
 
 test('raises and appends that race: what got in before the raise is in the state it gives, the rest never gets in', async () => {
   const wallet = await newWallet(journal)
-  const other = new Postgres(url)
+  const other = new Postgres(url, PATIENT)
   let current = wallet
   for (let round = 0; round < 20; round += 1) {
     const before = current.state.seq
@@ -220,23 +224,28 @@ test('open holds are noted again only after four entries a hold: ten thousand of
 
 test('raising many waits for nobody: who is locked is named, and raised alone', async () => {
   const [locked, free] = [await newWallet(journal), await newWallet(journal)]
+  const hasty = new Postgres(url, HASTY)
   const asked = [locked, free].map(({ ref }) => ({ ref, epochMin: 0, memory: false, known: null }))
   await postgres.transaction(async (tx) => {
     await tx.execute('lock', `SELECT FROM wallets WHERE ref = '${locked.ref}' FOR UPDATE`)
     const [first, second] = await journal.raise(asked)
     expect(first).toBe('locked')
     expect(second).toMatchObject({ state: { epoch: free.state.epoch + 1 } })
-    await expect(journal.raise(asked.slice(0, 1))).rejects.toMatchObject({ outcome: 'retry' })
+    await expect(new PostgresJournal(hasty).raise(asked.slice(0, 1))).rejects.toMatchObject({ outcome: 'retry' })
   })
+  await hasty.close()
   expect(await journal.raise(asked.slice(0, 1))).toMatchObject([{ state: { epoch: locked.state.epoch + 1 } }])
 })
 
 test('a row that somebody keeps locked is waited for once, and holds up nobody else', async () => {
   const [locked, free] = [await newWallet(journal), await newWallet(journal)]
-  const holder = new Postgres(url)
+  const holder = new Postgres(url, PATIENT)
   const statements: string[] = []
-  const observe = (_: string, __: number, labels?: Record<string, string>) => void statements.push(labels?.query ?? '')
-  const watched = new Postgres(url, { lockTimeoutMs: 100, telemetry: { observe } })
+  const observe = (_: string, __: number, { query = '' }: Record<string, string> = {}) => {
+    // That comes by the clock.
+    if (query !== 'renewPlans') statements.push(query)
+  }
+  const watched = new Postgres(url, { ...HASTY, telemetry: { observe } })
   const filed = [...locked.file(locked.credit('a')), ...free.file(free.credit('a'))]
   await holder.transaction(async (tx: Transaction) => {
     await tx.execute('lock', `SELECT FROM wallets WHERE ref = '${locked.ref}' FOR UPDATE`)
@@ -262,21 +271,27 @@ test('a deadlock is tried again', async () => {
   const [first, second] = [await newWallet(journal), await newWallet(journal)].sort((a, b) =>
     a.ref < b.ref ? -1 : 1,
   ) as [Writer, Writer]
-  const patient = new Postgres(url)
-  const other = new Postgres(url)
+  const [holder, patient, other] = [new Postgres(url, PATIENT), new Postgres(url, PATIENT), new Postgres(url, PATIENT)]
   const filed = [...first.file(first.credit('a')), ...second.file(second.credit('a'))]
+  const lock = ({ ref }: Writer, who: string) => `SELECT /* ${who} */ FROM wallets WHERE ref = '${ref}' FOR UPDATE`
   let appending: Promise<string[]> | undefined
-  await other.transaction(async (tx) => {
-    // The append is the one who finds the circle, since it waits the shorter time.
-    await tx.execute('patience', "SET LOCAL deadlock_timeout = '60s'")
-    await tx.execute('lock', `SELECT FROM wallets WHERE ref = '${second.ref}' FOR UPDATE`)
+  let locking: Promise<void> | undefined
+  // Both wait for the first row, the append before the other: it has that before it asks for the second, and so closes the circle.
+  await holder.transaction(async (tx) => {
+    await tx.execute('lock', lock(first, 'holder'))
     appending = verdictsOf(new PostgresJournal(patient), filed)
-    await lockWaiter('append')
-    await tx.execute('lock', `SELECT FROM wallets WHERE ref = '${first.ref}' FOR UPDATE`)
+    await lockWaiter('append($1')
+    locking = other.transaction(async (tx) => {
+      // The append is the one who finds the circle, since it waits the shorter time.
+      await tx.execute('patience', "SET LOCAL deadlock_timeout = '60s'")
+      await tx.execute('lock', lock(second, 'other'))
+      await tx.execute('lock', lock(first, 'other'))
+    })
+    await lockWaiter('other')
   })
+  await locking
   expect(await appending).toEqual(['appended', 'appended'])
-  await patient.close()
-  await other.close()
+  for (const one of [holder, patient, other]) await one.close()
 })
 
 test('a deadline that passes while an append waits for its row counts, if the row was taken over meanwhile', async () => {
@@ -284,14 +299,13 @@ test('a deadline that passes while an append waits for its row counts, if the ro
   const taken = await journal.takeOver(wallet.ref)
   if (!taken || typeof taken === 'string') throw new Error('not taken over')
   wallet.state = taken.state
-  const other = new Postgres(url)
-  const patient = new Postgres(url)
+  const [other, patient] = [new Postgres(url, PATIENT), new Postgres(url, PATIENT)]
   const deadline = Date.now() + 300
   let appending: Promise<string[]> | undefined
   await other.transaction(async (tx) => {
     await tx.query('takeOver', [wallet.ref, false, false])
     appending = verdictsOf(new PostgresJournal(patient), [{ ref: wallet.ref, entry: wallet.credit('a'), deadline }])
-    await vi.waitFor(() => expect(Date.now()).toBeGreaterThan(deadline + 20), { timeout: 2_000, interval: 20 })
+    await vi.waitFor(() => expect(Date.now()).toBeGreaterThan(deadline + 20), { timeout: 20_000, interval: 20 })
   })
   expect(await appending).toEqual(['late'])
   await other.close()
@@ -301,7 +315,7 @@ test('a deadline that passes while an append waits for its row counts, if the ro
 test('an append that waited for another process goes on behind what that one appended of the same run', async () => {
   const wallet = await newWallet(journal)
   const filed = ['a', 'b', 'c', 'd'].flatMap((key) => wallet.file(wallet.credit(key)))
-  const [first, second] = [new Postgres(url), new Postgres(url)]
+  const [first, second] = [new Postgres(url, PATIENT), new Postgres(url, PATIENT)]
   const [before] = cutRuns(filed.slice(0, 2)).runs
   let appending: Promise<string[]> | undefined
   const statements = vi.spyOn(second, 'query')
@@ -310,7 +324,7 @@ test('an append that waited for another process goes on behind what that one app
       { refused: null },
     ])
     appending = verdictsOf(new PostgresJournal(second), filed)
-    await lockWaiter('append')
+    await lockWaiter('append($1')
   })
   expect(await appending).toEqual(['there', 'there', 'appended', 'appended'])
   expect(await verdictsOf(new PostgresJournal(second), filed.slice(1, 3))).toEqual(['there', 'there'])
@@ -341,14 +355,14 @@ test('a refusal of the Postgres path waits for the append that may prove it wron
   if (!taken || typeof taken === 'string') throw new Error('not taken over')
   wallet.state = taken.state
   const { epoch, seq, head } = taken.state
-  const [writer, reader] = [new Postgres(url), new Postgres(url)]
+  const [writer, reader] = [new Postgres(url, PATIENT), new Postgres(url, PATIENT)]
   const refusal = { ref: wallet.ref, epoch, seq, head, key: 'a', hold: '' }
   const [run] = cutRuns(wallet.file(wallet.credit('a'))).runs
   let confirming: ReturnType<PostgresJournal['confirm']> | undefined
   await writer.transaction(async (tx) => {
     expect(await tx.query('append', [...(appendValues([run as Run]) ?? []), false])).toMatchObject([{ refused: null }])
     confirming = new PostgresJournal(reader).confirm([refusal])
-    await lockWaiter('confirm')
+    await lockWaiter('confirm($1')
   })
   expect(await confirming).toEqual([{ stands: true, epoch, owner: null, seen: true, hold: 'unknown' }])
   await writer.close()

@@ -80,7 +80,7 @@ test('both journals give the same verdicts and states, whatever is sent in whate
   for (const type of ['appended', 'there', 'seen', 'epoch', 'gap', 'stale', 'late', 'bad']) {
     expect(seen.get(type) ?? 0, type).toBeGreaterThan(0)
   }
-})
+}, 120_000)
 
 test('what the journals know of a charge is what the oracle knows', async () => {
   const met = { charge: 0, refunded: 0, closedHold: 0, refundedHold: 0 }
@@ -113,7 +113,7 @@ test('what the journals know of a charge is what the oracle knows', async () => 
     { numRuns: 60 },
   )
   for (const [what, times] of Object.entries(met)) expect(times, what).toBeGreaterThan(10)
-})
+}, 120_000)
 
 /** Asks both, and has only one answer. Clocks differ. */
 async function both<T>(ask: (journal: Journal) => Promise<T>): Promise<T> {

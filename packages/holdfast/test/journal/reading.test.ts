@@ -119,7 +119,7 @@ test('reads what all entries together tell, however long a stretch is and whenev
     { numRuns: 120 },
   )
   for (const [what, times] of Object.entries(met)) expect(times, what).toBeGreaterThan(0)
-})
+}, 120_000)
 
 /** At something that is there, if there is anything: a hold that is open, or a charge. */
 function aimed(oracle: Oracle, given: Command): Command {

@@ -47,4 +47,4 @@ test('a promoted replica takes nothing that the server before it had decided, an
   const raised = await raise(journal, wallet.ref)
   expect(raised?.state.epoch).toBe(2_000_000_001)
   await postgres.close()
-})
+}, 120_000)

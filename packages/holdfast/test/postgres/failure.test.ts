@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => server?.stop())
 
 beforeEach(async () => {
-  postgres = new Postgres(server.url, { lockTimeoutMs: 300, statementTimeoutMs: 1_000, connectTimeoutMs: 1_000 })
+  postgres = new Postgres(server.url)
   await migrate(postgres)
   other = await client()
   watcher = await client()
@@ -45,7 +45,7 @@ const failureOf = async (promise: Promise<unknown>): Promise<PostgresError> => {
   return error as PostgresError
 }
 
-const execute = (sql: string) => postgres.transaction((tx) => tx.execute('test', sql))
+const execute = (sql: string, on = postgres) => on.transaction((tx) => tx.execute('test', sql))
 
 /** Where a test ends a statement itself, the server's own timeout must not come first. */
 const NO_TIMEOUT = 'SET LOCAL statement_timeout = 0'
@@ -58,6 +58,13 @@ async function whenRunning(pattern: string): Promise<number> {
       [pattern],
     )
     if (rows.length > 0) return rows[0].pid
+  }
+}
+
+async function whenGone(pid: number): Promise<void> {
+  for (;;) {
+    const { rowCount } = await watcher.query('SELECT FROM pg_stat_activity WHERE pid = $1', [pid])
+    if (rowCount === 0) return
   }
 }
 
@@ -107,12 +114,16 @@ describe('nothing happened', () => {
 
   it('a lock not had in time: retry', async () => {
     await other.query('BEGIN; LOCK TABLE holdfast.settings')
-    expect(await failureOf(postgres.query('readSettings', []))).toMatchObject({ outcome: 'retry', sqlstate: '55P03' })
+    const hasty = new Postgres(server.url, { lockTimeoutMs: 300 })
+    expect(await failureOf(hasty.query('readSettings', []))).toMatchObject({ outcome: 'retry', sqlstate: '55P03' })
+    await hasty.close()
   })
 
   it('a statement that takes too long: not executed', async () => {
-    const failure = await failureOf(execute('SELECT pg_sleep(5)'))
+    const hasty = new Postgres(server.url, { statementTimeoutMs: 1_000 })
+    const failure = await failureOf(execute('SELECT pg_sleep(20)', hasty))
     expect(failure).toMatchObject({ outcome: 'not_executed', sqlstate: '57014', code: 'unavailable' })
+    await hasty.close()
   })
 
   it('a connection lost inside a transaction: not executed, since COMMIT was not sent', async () => {
@@ -125,8 +136,11 @@ describe('nothing happened', () => {
   it('a transaction left open for too long: not executed', async () => {
     const hasty = new Postgres(server.url, { idleInTransactionTimeoutMs: 50 })
     const failing = hasty.transaction(async (tx) => {
-      await tx.execute('change', 'UPDATE pairs SET n = 7')
-      await new Promise((resolve) => setTimeout(resolve, 150))
+      const [row] = await tx.execute<{ pid: number }>(
+        'change',
+        'UPDATE pairs SET n = 7 RETURNING pg_backend_pid() AS pid',
+      )
+      await whenGone(row?.pid as number)
       await tx.execute('change', 'UPDATE pairs SET n = 8')
     })
     expect(await failureOf(failing)).toMatchObject({ outcome: 'not_executed' })
@@ -174,7 +188,7 @@ describe('nobody knows', () => {
   })
 
   it('a server that has gone silent', async () => {
-    const impatient = new Postgres(server.url, { answerTimeoutMs: 200 })
+    const impatient = new Postgres(server.url, { answerTimeoutMs: 3_000 })
     await impatient.query('readSettings', [])
     server.pause()
     const failure = await failureOf(impatient.query('readSettings', []))

@@ -6,6 +6,7 @@ import { type ConnectOptions, Holdfast, type LostEntry, type Wallet } from '../.
 import { refusal, until } from '../api/support/paths.js'
 import { startProxy } from '../redis/support/proxy.js'
 import { Dump } from './support/dump.js'
+import { onceLifted } from './support/lifted.js'
 
 /** Who finds out that Postgres lacks something, and by what. */
 let redis: string
@@ -26,7 +27,9 @@ afterEach(async () => {
 
 async function connect(options: Partial<ConnectOptions> = {}): Promise<Holdfast> {
   const engine = { sweepEveryMs: 600_000, proveEveryMs: 100, witnessEveryMs: 10 }
-  const hf = await Holdfast.connect({ redis, postgres, timeout: 2_000, engine, ...options })
+  // What is decided while Redis is taken to be away is nothing that Redis would remember.
+  const redisOptions = { commandTimeoutMs: 20_000 }
+  const hf = await Holdfast.connect({ redis, postgres, timeout: 20_000, redisOptions, engine, ...options })
   open.push(hf)
   return hf
 }
@@ -64,6 +67,10 @@ async function query(sql: string, values: unknown[]): Promise<pg.QueryResult> {
 }
 
 const witnessesKey = async (): Promise<string> => (await raw.keys('hf:*:witnesses:*'))[0] ?? 'none yet'
+
+/** After the operator has acted. */
+const debit = (hf: Holdfast, id: string, key: string, amount = 1) =>
+  onceLifted(() => hf.wallet(id).debit(amount, { key }))
 
 const isStopped = (hf: Holdfast) => () => hf.health().stopped !== null
 
@@ -112,7 +119,7 @@ describe('that it was put back is found', () => {
     await until(isStopped(hf))
     const report = await hf.reconcile()
     expect(report).toMatchObject({ needed: true, done: true, wallets: 0, entries: 0 })
-    expect(await hf.wallet('w').debit(1, { key: 'a' })).toMatchObject({ available: 99 })
+    expect(await debit(hf, 'w', 'a')).toMatchObject({ available: 99 })
   })
 
   it('by the state of a wallet in Redis alone, when nobody else is left who knows', async () => {
@@ -155,7 +162,7 @@ describe('that it was put back is found', () => {
     await lose()
     await until(isStopped(hf))
     expect(await hf.reconcile()).toMatchObject({ done: true, acknowledged: 3 })
-    expect(await hf.wallet('w').debit(1, { key: 'a' })).toMatchObject({ available: 99 })
+    expect(await debit(hf, 'w', 'a')).toMatchObject({ available: 99 })
     await close(hf)
     await pool.end()
   })
@@ -214,7 +221,7 @@ describe('reconciling', () => {
       acknowledged: 3,
     })
     expect(lost).toHaveLength(3)
-    expect(await hf.wallet('w').debit(1, { key: 'a' })).toMatchObject({ available: 99 })
+    expect(await debit(hf, 'w', 'a')).toMatchObject({ available: 99 })
   })
 
   it('hands out all that can be read of wallets that somebody has damaged, and goes past the others', async () => {
@@ -239,7 +246,7 @@ describe('reconciling', () => {
     expect(report).toMatchObject({ done: true, walletsAhead: 1, entries: 2, forgotten: 1 })
     expect(lost.map(({ key }) => key)).toEqual(['lost 0', 'lost 2'])
     for (const id of ['w', 'sound', 'without numbers']) {
-      expect(await hf.wallet(id).debit(1, { key: 'after' })).toMatchObject({ available: 99 })
+      expect(await debit(hf, id, 'after')).toMatchObject({ available: 99 })
     }
   })
 
@@ -291,7 +298,7 @@ describe('reconciling', () => {
     const lost: LostEntry[] = []
     await hf.reconcile({ onEntry: (entry) => void lost.push(entry) })
     expect(lost.at(-1)).toMatchObject({ key: 'held', acknowledged: 'perhaps' })
-    expect(await hf.wallet('w').debit(1, { key: 'after' })).toMatchObject({ available: 99, entry: { seq: 2 } })
+    expect(await debit(hf, 'w', 'after')).toMatchObject({ available: 99, entry: { seq: 2 } })
     proxy.behave()
     // It starts anew, from what Postgres has.
     expect(await held).toMatchObject({ available: 92, replayed: false, entry: { seq: 3 } })
@@ -321,7 +328,7 @@ describe('reconciling', () => {
     const report = await hf.reconcile({ onEntry: (entry) => void lost.push(entry) })
     expect(report).toMatchObject({ done: true, wallets: 12, walletsAhead: 12, entries: 12 })
     expect(lost.map(({ wallet }) => wallet).sort()).toEqual(wallets.map(({ id }) => id).sort())
-    for (const wallet of wallets) expect(await wallet.debit(2, { key: 'lost' })).toMatchObject({ available: 98 })
+    for (const { id } of wallets) expect(await debit(hf, id, 'lost', 2)).toMatchObject({ available: 98 })
     expect(other.health().stopped).toBeNull()
     expect(await beside.debit(1, { key: 'beside' })).toMatchObject({ available: 99 })
   })
@@ -336,7 +343,8 @@ describe('reconciling', () => {
   })
 
   it('keeps what was acknowledged from memory and had not reached the journal', async () => {
-    const hf = await connect()
+    // Its end waits for so long for what it can not file.
+    const hf = await connect({ timeout: 4_000 })
     const wallet = await openWallet(hf)
     await wallet.credit(1, { key: 'marks it', durability: 'memory' })
     await until(() => hf.health().backlog === 0)
@@ -357,7 +365,8 @@ describe('reconciling', () => {
       { key: 'lost', acknowledged: 'yes', decidedAgain: false },
       { key: 'from memory', acknowledged: 'memory', decidedAgain: true },
     ])
-    expect(await later.wallet('w').credit(1, { key: 'after' })).toMatchObject({ available: 97 })
+    const after = await onceLifted(() => later.wallet('w').credit(1, { key: 'after' }))
+    expect(after).toMatchObject({ available: 97 })
     expect((await later.wallet('w').entries()).map(({ key }) => key)).toEqual([
       'in',
       'marks it',

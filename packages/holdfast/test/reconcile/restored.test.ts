@@ -1,8 +1,9 @@
 import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { freshRedis } from '../../../../test/servers.js'
-import { Holdfast, HoldfastError, type LostEntry, type Receipt, type Wallet } from '../../src/index.js'
+import { Holdfast, type LostEntry, type Receipt, type Wallet } from '../../src/index.js'
 import { refusal } from '../api/support/paths.js'
+import { onceLifted } from './support/lifted.js'
 import { RestorablePostgres } from './support/restorable.js'
 
 /** Postgres goes back to how it was, while processes and Redis remember what it acknowledged since. */
@@ -36,7 +37,9 @@ async function connect(): Promise<Holdfast> {
     redis,
     postgres: postgres.url,
     schema,
-    timeout: 1_500,
+    timeout: 20_000,
+    // What is decided while Redis is taken to be away is nothing that Redis would remember.
+    redisOptions: { commandTimeoutMs: 20_000 },
     engine: { sweepEveryMs: 600_000, proveEveryMs: 300 },
     telemetry: { log: (_level, event) => void events.push(event) },
   })
@@ -58,18 +61,6 @@ async function settled<T>(call: () => Promise<T>): Promise<T | { code: string }>
     const code = (answer as { code?: string }).code
     if (code !== 'unavailable' && code !== 'timeout') return answer
     await new Promise((resolve) => setTimeout(resolve, 50))
-  }
-}
-
-/** What was on its way to Postgres when the operator acted may still find that nobody has: then a process stands for a moment longer. */
-async function onceLifted<T>(call: () => Promise<T>): Promise<T> {
-  for (;;) {
-    try {
-      return await call()
-    } catch (error) {
-      if (!HoldfastError.is(error, 'reconcile_required')) throw error
-      await new Promise((resolve) => setTimeout(resolve, 50))
-    }
   }
 }
 
@@ -155,7 +146,7 @@ describe.each(LOSING)('when %s', (_, timeline, lose) => {
       '3 lost 0',
       '4 after',
     ])
-  })
+  }, 120_000)
 })
 
 const KEEPING = [
@@ -180,5 +171,5 @@ describe.each(KEEPING)('when %s', (_, fail) => {
     expect(hf.health()).toMatchObject({ stopped: null, postgres: 'up' })
     expect(events).not.toContain('journal_lacks_entries')
     expect(await hf.reconcile()).toMatchObject({ needed: false, acknowledged: 0, forgotten: 0 })
-  })
+  }, 120_000)
 })

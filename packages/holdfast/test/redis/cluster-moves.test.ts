@@ -30,7 +30,8 @@ async function member(port: number): Promise<Member> {
 }
 
 beforeAll(async () => {
-  cluster = await startRedisCluster()
+  // Long: a machine that stands still for a moment is not to be taken for a master that died.
+  cluster = await startRedisCluster({ nodeTimeoutMs: 10_000 })
   connection = new RedisConnection({ cluster: [...cluster.addresses] })
   runner = new RedisScriptRunner(connection)
   const masters = await Promise.all(cluster.nodes.slice(0, 3).map(({ port }) => member(port)))
@@ -47,7 +48,7 @@ afterAll(async () => {
   await cluster.stop()
 })
 
-const move = (key: string) => from.redis.call('MIGRATE', '127.0.0.1', to.port, key, 0, 1_000)
+const move = (key: string) => from.redis.call('MIGRATE', '127.0.0.1', to.port, key, 0, 20_000)
 
 it('follows a slot from node to node, before, during and after its move', async () => {
   const [stays, moves, fresh] = [wallet('stays'), wallet('moves'), wallet('fresh')]

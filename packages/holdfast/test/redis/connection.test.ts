@@ -44,11 +44,10 @@ describe('when nobody listens', () => {
     expect(inspect(error)).not.toContain('s3cret')
     // Three waits of 50, 100 and 200 ms, each at least half as long.
     expect(performance.now() - startedAt).toBeGreaterThan(174)
-    expect(performance.now() - startedAt).toBeLessThan(2_000)
-    // From now on at once.
-    const againAt = performance.now()
-    await failureOf(connection.ready())
-    expect(performance.now() - againAt).toBeLessThan(50)
+    expect(performance.now() - startedAt).toBeLessThan(20_000)
+    // From now on at once: before anything that has to be waited for.
+    const later = new Promise((resolve) => setImmediate(resolve, 'later'))
+    expect(await Promise.race([failureOf(connection.ready()), later])).toBeInstanceOf(Error)
   })
 
   it('names the sentinels', async () => {
@@ -78,7 +77,7 @@ describe('when nobody listens', () => {
     await failureOf(connection.ready())
     expect(logs).toEqual([['warn', 'redis_away']])
     await server.restart()
-    await expect.poll(() => connection.take()?.status, { timeout: 5_000 }).toBe('ready')
+    await expect.poll(() => connection.take()?.status, { timeout: 20_000 }).toBe('ready')
     await connection.ping()
     expect(logs).toEqual([
       ['warn', 'redis_away'],
@@ -172,12 +171,12 @@ it('counts its connections by state, and what is made anew', async () => {
   const states = () => Object.fromEntries([...gauges].map(([state, read]) => [state, read()]))
   const connection = open(server.url, { connections: 2, telemetry })
   expect(states()).toEqual({ connecting: 2, ready: 0, away: 0, closed: 0 })
-  await expect.poll(states).toEqual({ connecting: 0, ready: 2, away: 0, closed: 0 })
+  await expect.poll(states, { timeout: 20_000 }).toEqual({ connecting: 0, ready: 2, away: 0, closed: 0 })
   expect(reconnects).toBe(0)
   await server.kill()
-  await expect.poll(states).toEqual({ connecting: 0, ready: 0, away: 2, closed: 0 })
+  await expect.poll(states, { timeout: 20_000 }).toEqual({ connecting: 0, ready: 0, away: 2, closed: 0 })
   await server.restart()
-  await expect.poll(states, { timeout: 5_000 }).toEqual({ connecting: 0, ready: 2, away: 0, closed: 0 })
+  await expect.poll(states, { timeout: 20_000 }).toEqual({ connecting: 0, ready: 2, away: 0, closed: 0 })
   expect(reconnects).toBe(2)
   await connection.close()
   expect(gauges.size).toBe(0)
@@ -189,7 +188,7 @@ it('leaves no socket and no timer behind that keeps a process alive', async () =
   const connection = new RedisConnection(`redis://127.0.0.1:${port}`)
   await failureOf(connection.ready())
   await connection.close()
-  await expect.poll(() => process.getActiveResourcesInfo().length, { timeout: 2_000 }).toBeLessThanOrEqual(before)
+  await expect.poll(() => process.getActiveResourcesInfo().length, { timeout: 20_000 }).toBeLessThanOrEqual(before)
 })
 
 describe('a walk over all keys', () => {

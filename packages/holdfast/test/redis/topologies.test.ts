@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Redis } from 'ioredis'
-import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { Cluster, Redis } from 'ioredis'
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import {
   type ConnectionOptions,
   Keys,
@@ -12,10 +12,19 @@ import {
 import { countNever, countSafe, script } from './support/scripts.js'
 import { TOPOLOGIES, type Topology } from './support/topologies.js'
 
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
+
 const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 7), shards: 16 })
 let used = 0
 /** A key that no other test uses. */
 const freshKey = () => keys.place(keys.ref(`wallet ${++used}`)).walletKey
+
+/** What can be written to. A Cluster client takes itself to be ready also when none of its nodes is. */
+function readyNodes(connection: RedisConnection): number[] {
+  const client = connection.take()
+  const nodes = client instanceof Cluster ? client.nodes() : client ? [client] : []
+  return nodes.filter(({ status }) => status === 'ready').map(({ options }) => options.port as number)
+}
 
 /** Which of 'ok', 'not_executed' and 'unknown' a call came to; anything else is a failure of the test. */
 async function outcomeOf(call: Promise<unknown>): Promise<string> {
@@ -99,34 +108,34 @@ describe.each(Object.entries(TOPOLOGIES))('on %s', (name, start) => {
   })
 
   it('gives up on a server that does not answer, and finds back', async () => {
-    const { runner } = await connect({ commandTimeoutMs: 300 })
+    const { runner } = await connect({ commandTimeoutMs: 1_000 })
     const key = freshKey()
     await runner.run(countNever, [key], [])
     for (const proxy of redis.proxies) proxy.hold()
     const startedAt = performance.now()
     const error = await runner.run(countNever, [key], []).catch((error: unknown) => error)
     expect(error).toMatchObject({ code: 'unavailable', outcome: 'unknown' })
-    expect((error as Error).message).toMatch(/^count-never on Redis at .*: no answer within 300 ms; it may have run$/)
-    expect(performance.now() - startedAt).toBeLessThan(600)
+    expect((error as Error).message).toMatch(/^count-never on Redis at .*: no answer within 1000 ms; it may have run$/)
+    expect(performance.now() - startedAt).toBeLessThan(10_000)
     for (const proxy of redis.proxies) proxy.behave()
-    await expect.poll(() => outcomeOf(runner.run(countNever, [key], [])), { timeout: 5_000 }).toBe('ok')
+    await expect.poll(() => outcomeOf(runner.run(countNever, [key], [])), { timeout: 20_000 }).toBe('ok')
   })
 
   it('leaves a connection that fell silent for a new one', async () => {
-    const { runner } = await connect({ commandTimeoutMs: 300 })
+    const { runner } = await connect({ commandTimeoutMs: 1_000 })
     const key = freshKey()
     await runner.run(countNever, [key], [])
     for (const proxy of redis.proxies) proxy.freeze()
     expect(await outcomeOf(runner.run(countNever, [key], []))).toBe('unknown')
-    await expect.poll(() => outcomeOf(runner.run(countNever, [key], [])), { timeout: 5_000 }).toBe('ok')
+    await expect.poll(() => outcomeOf(runner.run(countNever, [key], [])), { timeout: 20_000 }).toBe('ok')
   })
 
   it('waits for a connection, and never runs what it gave up meanwhile', async () => {
-    const { runner } = await connect({ commandTimeoutMs: 300 })
+    const { connection, runner } = await connect({ commandTimeoutMs: 1_000 })
     const key = freshKey()
     for (const proxy of redis.proxies) proxy.hold()
     for (const proxy of redis.proxies) proxy.cut()
-    await sleep(20)
+    await expect.poll(() => readyNodes(connection), { timeout: 20_000 }).toEqual([])
     const calls = Array.from({ length: 5 }, () => outcomeOf(runner.run(countNever, [key], [])))
     expect(new Set(await Promise.all(calls))).toEqual(new Set(['not_executed']))
     for (const proxy of redis.proxies) proxy.behave()
@@ -138,7 +147,7 @@ describe.each(Object.entries(TOPOLOGIES))('on %s', (name, start) => {
           if (outcome !== 'not_executed') ran += 1
           return outcome
         },
-        { timeout: 5_000 },
+        { timeout: 20_000 },
       )
       .toBe('ok')
     expect(await stored(key)).toBeLessThanOrEqual(ran)
@@ -183,7 +192,7 @@ describe.each(Object.entries(TOPOLOGIES))('on %s', (name, start) => {
   it('answers a ping on every connection it makes', async () => {
     const { connection } = await connect({ connections: 3 })
     const inTurn = () => new Set([connection.take(), connection.take(), connection.take()])
-    await expect.poll(() => inTurn().size).toBe(3)
+    await expect.poll(() => inTurn().size, { timeout: 20_000 }).toBe(3)
     await Promise.all([connection.ping(), connection.ping(), connection.ping()])
   })
 
@@ -203,10 +212,10 @@ describe.each(Object.entries(TOPOLOGIES))('on %s', (name, start) => {
       }
     }
     const callers = Array.from({ length: 8 }, caller)
-    await expect.poll(() => seen.ok).toBeGreaterThan(50)
+    await expect.poll(() => seen.ok, { timeout: 20_000 }).toBeGreaterThan(50)
     await redis.failOver(key)
     failedOver = true
-    await expect.poll(() => okAfter, { timeout: 10_000 }).toBeGreaterThan(50)
+    await expect.poll(() => okAfter, { timeout: 60_000 }).toBeGreaterThan(50)
     stop = true
     await Promise.all(callers)
     expect(seen.unknown + seen.not_executed).toBeGreaterThan(0)

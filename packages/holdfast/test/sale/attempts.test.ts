@@ -165,10 +165,10 @@ describe('what is tried in a sale', () => {
     await sale.checkout({ user: 'ann', items: [{ id: 'a' }], key: 'ann-1' })
     await sale.checkout({ user: 'bob', items: [{ id: 'a' }], key: 'bob-1' }).catch(() => {})
     expect(await sale.attempts()).toHaveLength(2)
-    await client.query("UPDATE holdfast.sale_attempts SET at = at - 5000 WHERE outcome = 'accepted'")
+    await client.query(`UPDATE holdfast.sale_attempts SET at = at - ${2 * HOUR} WHERE outcome = 'accepted'`)
     const own = new Postgres(postgres, {})
-    const attempts = new SaleAttempts(new PostgresAttempts(own), { retentionMs: 4_000 }, {})
-    await attempts.prune(4_000)
+    const attempts = new SaleAttempts(new PostgresAttempts(own), { retentionMs: HOUR }, {})
+    await attempts.prune(HOUR)
     await Promise.all([attempts.close(1_000), own.close()])
     expect(told(await sale.attempts())).toEqual(['checkout refused sold_out'])
     await expect(Holdfast.connect({ redis, postgres, saleAttempts: { retentionMs: 0 } })).rejects.toMatchObject({

@@ -22,7 +22,8 @@ beforeAll(async () => {
   direct = { redis: await freshRedis(), postgres: await freshDatabase() }
   redis = new Redis(direct.redis)
   pool = new pg.Pool({ connectionString: direct.postgres, max: 1 })
-  const connect = () => Holdfast.connect({ ...direct, audit: false, engine: { sweepEveryMs: 600_000 } })
+  const connect = () =>
+    Holdfast.connect({ ...direct, audit: false, timeout: 30_000, engine: { sweepEveryMs: 600_000 } })
   ;[hf, other] = await Promise.all([connect(), connect()])
 })
 afterAll(async () => {
@@ -86,7 +87,7 @@ describe('a sale with buckets', () => {
     await Promise.all(asked.flat())
     expect(sold).toEqual(quantities)
     expect(await hf.sale('dry').status()).toMatchObject({ stock: 0, reserved: 0, sold: total })
-    await expect.poll(openMoves).toBe(0)
+    await expect.poll(openMoves, { timeout: 20_000 }).toBe(0)
   })
 
   it('sells a unique item to a user of any bucket, and all of an item to one', async () => {
@@ -109,7 +110,7 @@ describe('a sale with buckets', () => {
     )
     const postgres = new Postgres(direct.postgres, {})
     const intents = new PostgresIntents(postgres)
-    await expect.poll(openMoves).toBe(0)
+    await expect.poll(openMoves, { timeout: 20_000 }).toBe(0)
     const since = (seq: (now: number) => number) => rows.map((row) => ({ ref: row.ref, seq: seq(Number(row.seq)) }))
     expect(await intents.moving(since(() => 0))).toEqual({ arrived: true, open: [] })
     expect(await intents.moving(since((now) => now))).toEqual({ arrived: false, open: [] })
@@ -175,38 +176,42 @@ describe('a process that is killed while stock is on its way', () => {
   })
   afterAll(() => crowd.stop())
 
-  it.each(STEPS)('when %s, leaves it to who wants it', async (_, words, cut) => {
-    const sale = `killed-${key()}`
-    await hf.sale(sale).open({ ...OPEN, buckets: 4, items: [{ id: 'only' }] })
-    // Somebody in another bucket than the one that has it: everybody but a quarter.
-    const users = Array.from({ length: 40 }, (_, n) => `user-${n}`)
-    const proxy = await startProxy(Number(new URL(direct.postgres).port))
-    try {
-      const buyers = await crowd.start({
-        redis: direct.redis,
-        postgres: Object.assign(new URL(direct.postgres), { port: String(proxy.port) }).href,
-        audit: false,
-        engine: { sweepEveryMs: 600_000 },
-      })
-      const reached = cut ? proxy.cutReplyTo(words).then(() => proxy.hold()) : proxy.holdAt(words)
-      const doomed = buyers
-        .order({ type: 'checkout', sale, user: await stranger(sale, users), item: 'only', key: key() })
-        .catch(() => {})
-      await reached
-      await buyers.kill()
-      await doomed
-      proxy.cut()
-      proxy.behave()
-    } finally {
-      await proxy.close()
-    }
-    const owners = (
-      await Promise.all(users.map(async (user) => ((await buy(sale, user, 'only')) ? [user] : [])))
-    ).flat()
-    expect(owners).toHaveLength(1)
-    expect(await hf.sale(sale).status()).toMatchObject({ stock: 0, reserved: 0, sold: 1 })
-    await expect.poll(openMoves, { timeout: 20_000 }).toBe(0)
-  })
+  it.each(STEPS)(
+    'when %s, leaves it to who wants it',
+    async (_, words, cut) => {
+      const sale = `killed-${key()}`
+      await hf.sale(sale).open({ ...OPEN, buckets: 4, items: [{ id: 'only' }] })
+      // Somebody in another bucket than the one that has it: everybody but a quarter.
+      const users = Array.from({ length: 40 }, (_, n) => `user-${n}`)
+      const proxy = await startProxy(Number(new URL(direct.postgres).port))
+      try {
+        const buyers = await crowd.start({
+          redis: direct.redis,
+          postgres: Object.assign(new URL(direct.postgres), { port: String(proxy.port) }).href,
+          audit: false,
+          engine: { sweepEveryMs: 600_000 },
+        })
+        const reached = cut ? proxy.cutReplyTo(words).then(() => proxy.hold()) : proxy.holdAt(words)
+        const doomed = buyers
+          .order({ type: 'checkout', sale, user: await stranger(sale, users), item: 'only', key: key() })
+          .catch(() => {})
+        await reached
+        await buyers.kill()
+        await doomed
+        proxy.cut()
+        proxy.behave()
+      } finally {
+        await proxy.close()
+      }
+      const owners = (
+        await Promise.all(users.map(async (user) => ((await buy(sale, user, 'only')) ? [user] : [])))
+      ).flat()
+      expect(owners).toHaveLength(1)
+      expect(await hf.sale(sale).status()).toMatchObject({ stock: 0, reserved: 0, sold: 1 })
+      await expect.poll(openMoves, { timeout: 20_000 }).toBe(0)
+    },
+    60_000,
+  )
 
   /** A user whose bucket does not have it: a checkout there, cancelled, writes a move. */
   async function stranger(sale: string, users: readonly string[]): Promise<string> {

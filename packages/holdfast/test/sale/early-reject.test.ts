@@ -238,7 +238,11 @@ describe('what is sold', () => {
 
   it('takes what a Bloom filter says of fresh items for what it is: a question', async () => {
     const sale = await makeJournal(20_000, 10_000)
-    const primitives = await Primitives.connect({ redis: await freshRedis(), secret: 'a secret of tests, long enough' })
+    const primitives = await Primitives.connect({
+      redis: await freshRedis(),
+      secret: 'a secret of tests, long enough',
+      redisOptions: { commandTimeoutMs: 20_000 },
+    })
     const sold = new SoldItems({ journal, sold: new PostgresSold(postgres) }, sale)
     const size = { capacity: 10_000, falsePositives: 0.01, everyMs: 10_000 }
     const filter = new SharedBloomFilter(primitives, sold, sale, size)

@@ -49,7 +49,10 @@ describe.each(Object.entries(places))('the keys of a sale on %s', (_, start) => 
   let hf: Holdfast
   beforeAll(async () => {
     place = await start()
-    hf = await Holdfast.connect({ redis: place.redis, postgres: await freshDatabase(), tenant, audit: false })
+    // A machine that stands still for a moment is no reason to leave in Redis what is past.
+    const redisOptions = { commandTimeoutMs: 20_000 }
+    const postgres = await freshDatabase()
+    hf = await Holdfast.connect({ redis: place.redis, postgres, redisOptions, tenant, audit: false })
   })
   afterAll(async () => {
     await hf.close()
@@ -81,7 +84,7 @@ describe.each(Object.entries(places))('the keys of a sale on %s', (_, start) => 
 
   it('are gone an hour after its end, and none lacks an end once nothing is pending', async () => {
     const sale = hf.sale('ends')
-    const endsAt = Date.now() + 4_000
+    const endsAt = Date.now() + 10_000
     const items = [{ id: 'a', quantity: 500 }]
     await sale.open({ items, perUser: 3, startsAt: Date.now() - 1_000, endsAt, buckets: 3 })
     let over = false
@@ -98,7 +101,7 @@ describe.each(Object.entries(places))('the keys of a sale on %s', (_, start) => 
     const codes = await Promise.all(Array.from({ length: 60 }, (_, n) => buy(`user-${n}`)))
     await sale.close()
     // Those that nobody has bought run out with the sale, whether anybody asks or not.
-    await expect.poll(() => sale.status(), { timeout: 30_000 }).toMatchObject({ stock: 446, reserved: 0, sold: 54 })
+    await expect.poll(() => sale.status(), { timeout: 40_000 }).toMatchObject({ stock: 446, reserved: 0, sold: 54 })
     await expect.poll(async () => (await samples()).filter(({ stays }) => stays < 0), { timeout: 30_000 }).toEqual([])
     over = true
     await sampling
@@ -108,7 +111,7 @@ describe.each(Object.entries(places))('the keys of a sale on %s', (_, start) => 
     expect(seen.filter(({ pending, stays }) => pending !== null && pending !== stays < 0)).toEqual([])
     const kept = await samples()
     expect(kept.filter(({ key }) => key.includes(':wallet:'))).toHaveLength(3)
-    expect(kept.filter(({ key }) => key.includes(':stock:'))).toHaveLength(3)
+    expect(kept.filter(({ key }) => /:stock:v1:[0-9a-f]{32}$/.test(key))).toHaveLength(3)
     for (const { stays } of kept) expect(stays).toBeLessThanOrEqual(HOUR)
 
     await anHourLater()
@@ -120,7 +123,7 @@ describe.each(Object.entries(places))('the keys of a sale on %s', (_, start) => 
     expect(await sale.status()).toMatchObject({ stock: 446, reserved: 0, sold: 54 })
     for (const { stays } of await samples()) expect(stays).toBeGreaterThan(0)
     for (const { stays } of await samples()) expect(stays).toBeLessThanOrEqual(HOUR)
-  }, 90_000)
+  }, 120_000)
 })
 
 describe('the keys of a sale while the clock moves', () => {
@@ -210,7 +213,7 @@ it('gives back what ran out in a sale that is nowhere in Redis, once', async () 
   const hf = await Holdfast.connect({ redis: url, postgres, audit: false })
   const sale = hf.sale('cold')
   const startsAt = Date.now() - 1_000
-  await sale.open({ items: [{ id: 'a' }], perUser: 1, startsAt, endsAt: startsAt + 3_000 })
+  await sale.open({ items: [{ id: 'a' }], perUser: 1, startsAt, endsAt: startsAt + 6_000 })
   const { code } = await sale.checkout({ user: 'ann', items: [{ id: 'a' }], key: 'ann-1' })
   await raw.flushdb()
   await expect.poll(() => sale.status(), { timeout: 30_000 }).toMatchObject({ stock: 1, reserved: 0, sold: 0 })

@@ -21,19 +21,26 @@ let code: string
 let expiresAt: number
 let count = 0
 const PRICE = 300
-const LASTS_MS = 2_000
+/** Longer than it takes to begin to buy, on a machine that stands still for a moment too. */
+const LASTS_MS = 4_000
 
 beforeAll(async () => {
   direct = { redis: await freshRedis(), postgres: await freshDatabase() }
   redisProxy = await startProxy(Number(new URL(direct.redis).port))
   postgresProxy = await startProxy(Number(new URL(direct.postgres).port))
   const through = (url: string, { port }: FaultyProxy) => Object.assign(new URL(url), { port: String(port) }).href
-  const engine = { sweepEveryMs: 600_000 }
+  // So that the hold is decided in Redis, and once, however long it is stopped.
+  const engine = {
+    sweepEveryMs: 600_000,
+    transferHoldWithinMs: 30_000,
+    transferGraceMs: 60_000,
+    postgresPatienceMs: 30_000,
+  }
   hf = await Holdfast.connect({ ...direct, engine, audit: false })
   slow = await Holdfast.connect({
     redis: through(direct.redis, redisProxy),
     postgres: through(direct.postgres, postgresProxy),
-    redisOptions: { commandTimeoutMs: 300 },
+    redisOptions: { commandTimeoutMs: 20_000 },
     engine,
     audit: false,
   })

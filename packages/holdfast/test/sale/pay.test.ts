@@ -83,15 +83,16 @@ onBothPaths((path) => {
 
   it('gives the money back where the checkout is over', async () => {
     const wallet = await path.wallet(100)
-    const { sale, fill } = await newSale(path, { checkoutTtl: 150 })
+    const { sale, fill } = await newSale(path)
     const cancelled = await fill('ann', { id: 'guitar' })
     await sale.cancel(cancelled)
-    const late = await fill('bob', { id: 'guitar' })
+    const short = await newSale(path, { checkoutTtl: 150 })
+    const late = await short.fill('bob', { id: 'guitar' })
     await passes(Date.now() + 150)
-    const buy = (code: string) => refusal(sale.purchase(code, { pay: { wallet: wallet.id, price: 100 } }))
-    expect(await buy(cancelled)).toMatchObject({ code: 'checkout_closed' })
-    expect(await buy(late)).toMatchObject({ code: 'checkout_expired' })
-    expect(await buy(late)).toMatchObject({ code: 'checkout_expired' })
+    const buy = (at: Sale, code: string) => refusal(at.purchase(code, { pay: { wallet: wallet.id, price: 100 } }))
+    expect(await buy(sale, cancelled)).toMatchObject({ code: 'checkout_closed' })
+    expect(await buy(short.sale, late)).toMatchObject({ code: 'checkout_expired' })
+    expect(await buy(short.sale, late)).toMatchObject({ code: 'checkout_expired' })
     await untouched(wallet, 100)
   })
 

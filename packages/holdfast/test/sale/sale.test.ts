@@ -98,15 +98,18 @@ describe('a sale', () => {
 
   it('gives back what is cancelled or runs out', async () => {
     const sale = hf.sale('back')
-    await sale.open({ ...OPEN, checkoutTtl: 300, items: unique(2) })
+    await sale.open({ ...OPEN, items: unique(2) })
     const { code } = await sale.checkout({ user: 'ann', items: [{ id: 'item-0' }], key: key() })
     expect(await sale.cancel(code)).toEqual({ replayed: false })
     expect(await sale.cancel(code)).toEqual({ replayed: true })
     await expect(sale.purchase(code)).rejects.toMatchObject({ code: 'checkout_closed' })
-    const second = await sale.checkout({ user: 'bob', items: [{ id: 'item-0' }], key: key() })
-    await expect.poll(() => sale.status(), { timeout: 20_000 }).toMatchObject({ stock: 2, reserved: 0 })
-    await expect(sale.purchase(second.code)).rejects.toMatchObject({ code: 'checkout_expired' })
-    await sale.checkout({ user: 'eve', items: [{ id: 'item-0' }], key: key() })
+    await sale.checkout({ user: 'bob', items: [{ id: 'item-0' }], key: key() })
+    const short = hf.sale('out')
+    await short.open({ ...OPEN, checkoutTtl: 300, items: unique(2) })
+    const second = await short.checkout({ user: 'bob', items: [{ id: 'item-0' }], key: key() })
+    await expect.poll(() => short.status(), { timeout: 20_000 }).toMatchObject({ stock: 2, reserved: 0 })
+    await expect(short.purchase(second.code)).rejects.toMatchObject({ code: 'checkout_expired' })
+    await short.checkout({ user: 'eve', items: [{ id: 'item-0' }], key: key() })
   })
 
   it('holds every user to the limit, however many ask at once', async () => {

@@ -12,6 +12,12 @@ const NOW = Date.now()
 const PER_USER = 10
 const OPEN = { perUser: PER_USER, startsAt: NOW - 1_000, endsAt: NOW + HOUR }
 const PROCESSES = 3
+/** A machine that stands still for a moment is no reason to take Redis for away, and leave there what is past. */
+const PATIENT = {
+  redisOptions: { commandTimeoutMs: 60_000 },
+  engine: { decideWithinMs: 60_000 },
+  audit: false,
+} as const
 /** Every so-many-th item is asked for by all processes. */
 const SOME = 10
 const items = (count: number) => Array.from({ length: count }, (_, n) => ({ id: `item-${n}` }))
@@ -32,8 +38,8 @@ interface Town {
 async function settle(redis: ConnectOptions['redis'], processes: number): Promise<Town> {
   const target = { redis, postgres: await freshDatabase() }
   const pool = new pg.Pool({ connectionString: target.postgres, max: 1 })
-  const hf = await Holdfast.connect({ ...target, audit: false })
-  const buyers = await Promise.all(Array.from({ length: processes }, () => crowd.start({ ...target, audit: false })))
+  const hf = await Holdfast.connect({ ...target, ...PATIENT })
+  const buyers = await Promise.all(Array.from({ length: processes }, () => crowd.start({ ...target, ...PATIENT })))
   return { hf, pool, buyers, target }
 }
 

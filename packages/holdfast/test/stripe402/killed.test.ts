@@ -45,7 +45,7 @@ describe('a process that is killed inside move leaves both or neither', () => {
     await kill(50, { store: { type: 'postgres', url }, clients })
     expect((await movers.judge(store, clients, BALANCE)).unknown).toBeGreaterThan(0)
     await pool.end()
-  }, 180_000)
+  }, 300_000)
 
   it('in Holdfast, 24 times', async () => {
     movers.begun.clear()
@@ -60,5 +60,5 @@ describe('a process that is killed inside move leaves both or neither', () => {
     expect((await movers.judge(store, clients, BALANCE)).unknown).toBeGreaterThan(0)
     expect((await hf.audit({ full: true })).counts.found).toBe(0)
     await hf.close()
-  }, 180_000)
+  }, 300_000)
 })

@@ -6,6 +6,9 @@ import { afterAll, beforeAll, describe, test } from 'vitest'
 import { emptyDatabase } from '../../../../test/servers.js'
 import { makePublishedTables } from './support/published.js'
 
+/** A thousand calls at once wait for a few connections. */
+const PATIENT = { connectTimeoutMs: 60_000 }
+
 let pool: pg.Pool
 const open = async (config: pg.PoolConfig = {}) => {
   pool = new pg.Pool({ connectionString: await emptyDatabase(), ...config })
@@ -17,7 +20,7 @@ describe('on tables of its own', () => {
     await new PostgresStore(pool).createTables()
   })
   afterAll(() => pool.end())
-  testLedgerStore({ test, makeStore: () => new PostgresStore(pool) })
+  testLedgerStore({ test, makeStore: () => new PostgresStore(pool, PATIENT) })
 })
 
 describe('over a pool with settings of its own', () => {
@@ -33,7 +36,7 @@ describe('over a pool with settings of its own', () => {
     await new PostgresStore(pool).createTables()
   })
   afterAll(() => pool.end())
-  testLedgerStore({ test, makeStore: () => new PostgresStore(pool, { prepared: false }) })
+  testLedgerStore({ test, makeStore: () => new PostgresStore(pool, { ...PATIENT, prepared: false }) })
 })
 
 describe('on tables that stripe402 made, widened', () => {
@@ -43,5 +46,5 @@ describe('on tables that stripe402 made, widened', () => {
     await new PostgresStore(pool).createTables({ widen: true })
   })
   afterAll(() => pool.end())
-  testStripe402Store({ test, makeStore: () => new PostgresStore(pool) })
+  testStripe402Store({ test, makeStore: () => new PostgresStore(pool, PATIENT) })
 })

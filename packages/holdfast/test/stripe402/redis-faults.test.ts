@@ -205,11 +205,13 @@ describe('while Redis is away', () => {
     const topology = await TOPOLOGIES.single()
     const redis = new Redis(topology.target as string, { commandTimeout: 300 })
     redis.on('error', () => {})
-    const store = new RedisStore(redis)
+    await new Promise((resolve) => redis.once('ready', resolve))
+    // One that waits for as long as it takes.
+    const store = new RedisStore(topology.owner)
     const { clientId } = clientOf()
     await store.createClient(clientOf({ clientId, balance: 1_000 }))
     for (const proxy of topology.proxies) proxy.hold()
-    await expect(store.deductBalance(clientId, 100, { key: 'call-1' })).rejects.toMatchObject({
+    await expect(new RedisStore(redis).deductBalance(clientId, 100, { key: 'call-1' })).rejects.toMatchObject({
       code: 'unavailable',
       outcome: 'unknown',
     })

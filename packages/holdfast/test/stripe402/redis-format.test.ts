@@ -165,18 +165,18 @@ describe.each(Object.entries(KINDS))('on %s', (_, connect) => {
 
   it('forgets a key when its time is over, and names the time', async () => {
     const { clientId } = clientOf()
-    const remembering = new RedisStore(redis, { keyTtlMs: 5_000 })
+    const remembering = new RedisStore(redis, { keyTtlMs: 60_000 })
     await remembering.createClient(clientOf({ clientId, balance: 1_000 }))
     await remembering.deductBalance(clientId, 100, { key: 'call-1' })
     const memory = `hf:stripe402:{stripe402:client:${clientId}}:once:v1:call-1`
     expect(await redis.get(memory)).toBe('-100:900')
     const ttlMs = await redis.pttl(memory)
     expect(ttlMs).toBeGreaterThan(0)
-    expect(ttlMs).toBeLessThanOrEqual(5_000)
+    expect(ttlMs).toBeLessThanOrEqual(60_000)
     // A repetition does not prolong it.
-    await redis.pexpire(memory, 1_000)
+    await redis.pexpire(memory, 30_000)
     await remembering.deductBalance(clientId, 100, { key: 'call-1' })
-    expect(await redis.pttl(memory)).toBeLessThanOrEqual(1_000)
+    expect(await redis.pttl(memory)).toBeLessThanOrEqual(30_000)
     await redis.del(memory)
     expect(await remembering.deductBalance(clientId, 100, { key: 'call-1' })).toBe(800)
   })

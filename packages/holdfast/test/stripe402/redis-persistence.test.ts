@@ -33,6 +33,11 @@ function connect(): void {
   store = new RedisStore(redis)
 }
 
+/** While the disk is synced, what it has answered waits in its memory: that is written when the sync is over. */
+async function written(): Promise<void> {
+  await expect.poll(() => redis.info('persistence'), { timeout: 20_000 }).toContain('aof_buffer_length:0\r\n')
+}
+
 async function dieAndReturn(): Promise<void> {
   await server?.kill()
   await server?.restart()
@@ -64,6 +69,7 @@ it.each(['everysec', 'always'])(
     await store.deductBalance(clientId, 10, { key: 'call-1' })
     const moved = transactionOf(clientId, 'deduction', 500)
     expect(await store.move(moved)).toBe(97_490)
+    if (when === 'everysec') await written()
     await dieAndReturn()
     expect((await store.getClient(clientId))?.balance).toBe(97_490)
     expect(await store.getTransaction(clientId, moved.id)).toEqual(moved)
@@ -77,11 +83,13 @@ it('a file that was cut off in the middle of a move holds both its sides or neit
   await start()
   const { clientId } = clientOf()
   await store.createClient(clientOf({ clientId, balance: 1_000 }))
+  await written()
   const files = join(folder, 'appendonlydir')
   const file = join(files, readdirSync(files).find((name) => name.endsWith('.incr.aof')) as string)
   const before = readFileSync(file).length
   const moved = transactionOf(clientId, 'deduction', 100)
   await store.move(moved)
+  await written()
   await server?.kill()
   const whole = readFileSync(file)
   const balances = new Set<number | undefined>()

@@ -48,6 +48,8 @@ export async function grounds(): Promise<Grounds> {
         shards: 2,
         audit: false,
         engine: { sweepEveryMs: 600_000 },
+        // A machine that stands still for a moment is no reason to leave a wallet to Postgres, and what Redis has of it to nobody.
+        redisOptions: { commandTimeoutMs: 20_000 },
         ...more,
       })
       open.push(hf)

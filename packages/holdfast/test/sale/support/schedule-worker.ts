@@ -37,6 +37,7 @@ pg.Client.prototype.query = function (this: pg.Client, ...given: unknown[]) {
 const hf = await Holdfast.connect({ redis, postgres, audit: false })
 await hf.saleSchedule(schedule).start({
   ...options,
+  timeout: 60_000,
   items: ({ sale }) => Array.from({ length: items }, (_, n) => ({ id: `${name}-${sale}-${n}` })),
 })
 process.send?.('started')

@@ -13,10 +13,16 @@ const { store: kind, clients } = JSON.parse(process.argv[2] as string) as MoverO
 /** Resolves when it has left this process. */
 const tell = (told: MoverTold) => new Promise<void>((resolve) => process.send?.(told, () => resolve()))
 
+/** None of them is to end before it is killed. */
+const PATIENCE_MS = 60_000
+
 async function open(): Promise<LedgerStore> {
-  if (kind.type === 'postgres') return new PostgresStore(new pg.Pool({ connectionString: kind.url }))
+  if (kind.type === 'postgres') {
+    const pool = new pg.Pool({ connectionString: kind.url })
+    return new PostgresStore(pool, { connectTimeoutMs: PATIENCE_MS, answerTimeoutMs: PATIENCE_MS })
+  }
   const { redis, postgres } = kind
-  return new HoldfastStore(await Holdfast.connect({ redis, postgres, audit: false }))
+  return new HoldfastStore(await Holdfast.connect({ redis, postgres, audit: false, timeout: PATIENCE_MS }))
 }
 
 async function move(store: LedgerStore): Promise<void> {
