@@ -2,9 +2,9 @@ import { createHmac } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type Grounds, grounds, refOf, tamper, walletKeys } from '../../holdfast/test/audit/support/drift.js'
-import { holdfast, run } from './support/holdfast.js'
+import { complaintsIn, holdfast, run } from './support/holdfast.js'
 
 const HOUR = 3_600_000
 
@@ -25,7 +25,7 @@ afterEach(() => on.close())
 describe('holdfast audit', () => {
   it('says that nothing was found, and ends with 0', async () => {
     const { code, stdout, stderr } = await run(['audit'], { env })
-    expect([code, stderr]).toEqual([0, ''])
+    expect([code, complaintsIn(stderr)]).toEqual([0, ''])
     expect(stdout).toMatch(/^2 shards, 2 wallets, 4 entries read, 2 wallets in Redis, in \d+\.\d s\nNothing found\.\n$/)
   })
 
@@ -105,7 +105,7 @@ describe('holdfast rebuild', () => {
   it('fills an empty Redis, beside what is there already', async () => {
     await on.redis.flushdb()
     const { code, stdout, stderr } = await run(['rebuild'], { env })
-    expect([code, stderr]).toEqual([0, ''])
+    expect([code, complaintsIn(stderr)]).toEqual([0, ''])
     expect(stdout).toMatch(/^2 shards, 2 wallets looked at: 2 loaded, 0 were there, 0 failed, in \d+\.\d s\n$/)
     expect(await walletKeys(on.redis)).toHaveLength(2)
     const again = await run(['rebuild', '--json', '--all'], { env })
@@ -144,8 +144,7 @@ describe('the server', () => {
     })
     const base = await server.ready()
     await tamper(on, 'user_42', 'available', 500)
-    const from = performance.now()
-    while (received.length < 2 && performance.now() - from < 15_000) await new Promise((done) => setTimeout(done, 50))
+    await vi.waitFor(() => expect(received.length).toBeGreaterThanOrEqual(2), 60_000)
     receiver.close()
     const [first, second] = received as [(typeof received)[0], (typeof received)[0]]
     // Turned away at first, and told again.

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { emptyDatabase, freshDatabase, freshRedis, sharedCluster, sharedSentinel } from '../../../test/servers.js'
 import { main } from '../src/commands/main.js'
 import { OPTIONS, type Option } from '../src/config/index.js'
@@ -88,7 +88,7 @@ describe('a Redis or Postgres that is not there', () => {
   it('ends serve with exit code 1, naming the variable, host and port', async () => {
     const ended = await run(['serve'], { env: NOWHERE })
     expect(ended.code).toBe(1)
-    expect(ended.durationMs).toBeLessThan(10_000)
+    expect(ended.durationMs).toBeLessThan(20_000)
     expectMessage(ended)
     expect(ended.stderr).toMatch(/^holdfast: REDIS_URL: Redis at 127\.0\.0\.1:1 .*ECONNREFUSED/m)
     expect(ended.stderr).toMatch(/^holdfast: DATABASE_URL: Postgres at 127\.0\.0\.1:1 .*ECONNREFUSED/m)
@@ -112,7 +112,8 @@ describe('a Redis or Postgres that is not there', () => {
     })
     mute.close()
     expect(ended.code).toBe(1)
-    expect(ended.durationMs).toBeLessThan(12_000)
+    // Beside the nine seconds that it waits it has to be started, on whatever machine.
+    expect(ended.durationMs).toBeLessThan(20_000)
     expectMessage(ended)
     expect(ended.stderr).toContain(`REDIS_URL: Redis at 127.0.0.1:${port}`)
     expect(ended.stderr).toContain(`DATABASE_URL: Postgres at 127.0.0.1:${port}`)
@@ -247,7 +248,10 @@ describe('serve', () => {
     const env = { REDIS_URL: await freshRedis(), DATABASE_URL: await freshDatabase() }
     const server = await holdfast(['serve', '--port', '0'], { env })
     await server.ready()
-    expect(server.stderr).toMatch(/"event":"postgres_setting"/)
-    expect(server.stderr).toMatch(/"setting":"fsync"/)
+    // What is said on one pipe may arrive before what was said on the other.
+    await vi.waitFor(() => {
+      expect(server.stderr).toMatch(/"event":"postgres_setting"/)
+      expect(server.stderr).toMatch(/"setting":"fsync"/)
+    }, 20_000)
   })
 })

@@ -64,8 +64,7 @@ it('opens what is due, however many schedules of the same or another tenant can 
 }, 150_000)
 
 it('finishes what somebody has left, also where the first try fails, and where it is paused since', async () => {
-  const mine = await Holdfast.connect({ ...urls, audit: false, timeout: 500 })
-  const schedule = mine.saleSchedule('left')
+  const schedule = hf.saleSchedule('left')
   await schedule.start({ ...HOURLY, every: 24 * HOUR })
   await schedule.pause()
   await schedule.stop()
@@ -77,6 +76,7 @@ it('finishes what somebody has left, also where the first try fails, and where i
   await lock.connect()
   await lock.query('BEGIN; LOCK TABLE holdfast.sale_items IN ACCESS EXCLUSIVE MODE')
   events.length = 0
+  const mine = await Holdfast.connect({ ...urls, audit: false, timeout: 500 })
   const driver = new ScheduleDriver({ holdfast: mine, postgres, telemetry }, 200)
   await expect.poll(() => events, { timeout: 30_000 }).toContain('sale_slot_failed')
   // What it has begun is cut off.

@@ -31,6 +31,9 @@ async function startWithSlowRequest({ slowMs, graceMs }: { slowMs: number; grace
   return { server, url, answer }
 }
 
+/** It has to be seen while it is under way, also by one who stands still for a moment. */
+const SLOW = { slowMs: 5_000, graceMs: 30_000 }
+
 /** The slow one, and the one that asks. */
 async function untilInFlight(url: string): Promise<void> {
   while (!/^http_requests_in_flight 2$/m.test(await (await fetch(`${url}/metrics`)).text()));
@@ -58,7 +61,7 @@ describe('a stop', () => {
   it.each(['SIGTERM', 'SIGINT'] as const)(
     'by %s finishes what is in flight, takes nothing new, and exits with 0',
     async (signal) => {
-      const { server, url, answer } = await startWithSlowRequest({ slowMs: 1_500, graceMs: 10_000 })
+      const { server, url, answer } = await startWithSlowRequest(SLOW)
       server.signal(signal)
       await untilRefused(url)
       expect(isRunning(server)).toBe(true)
@@ -75,11 +78,11 @@ describe('a stop', () => {
     expect(await answer).toBeInstanceOf(Error)
     postgres.resume()
     expect(await server.ended).toMatchObject({ code: 1, signal: null })
-    expect(performance.now() - startedAt).toBeLessThan(8_000)
+    expect(performance.now() - startedAt).toBeLessThan(12_000)
   })
 
   it('takes a signal that comes twice at the same moment, as under npm, for one', async () => {
-    const { server, answer } = await startWithSlowRequest({ slowMs: 1_500, graceMs: 10_000 })
+    const { server, answer } = await startWithSlowRequest(SLOW)
     server.signal('SIGINT')
     server.signal('SIGTERM')
     expect(await answer).toMatchObject({ status: 503 })
@@ -94,7 +97,7 @@ describe('a stop', () => {
     const ended = await server.ended
     clearInterval(asking)
     expect(ended).toMatchObject({ code: 143 })
-    expect(performance.now() - startedAt).toBeLessThan(8_000)
+    expect(performance.now() - startedAt).toBeLessThan(12_000)
     expect(await answer).toBeInstanceOf(Error)
   })
 
@@ -109,7 +112,8 @@ describe('a stop', () => {
     await once(response, 'end')
     const startedAt = performance.now()
     expect(await server.stop()).toMatchObject({ code: 0 })
-    expect(performance.now() - startedAt).toBeLessThan(3_000)
+    // Waited for, it would be cut after ten seconds.
+    expect(performance.now() - startedAt).toBeLessThan(9_000)
     agent.destroy()
   })
 })

@@ -51,5 +51,5 @@ it('every stage that an operation goes through is measured, and so are sweeper a
     }
     expect(text).toMatch(/^holdfast_circuit_open\{dependency="redis"\} 0$/m)
     expect(text).toMatch(/^holdfast_backlog_entries 0$/m)
-  }, 25_000)
+  }, 90_000)
 })

@@ -101,7 +101,7 @@ describe('two servers on the same Redis and Postgres, under load', () => {
   it('fail no request when one of them is stopped: nobody has to try again', async () => {
     const wallets = await openWallets('stopped')
     // Much longer than between two looks of the balancer, on a machine that is busy with other things as well.
-    const { servers, urls } = await startTwo('--drain-ms', '3000')
+    const { servers, urls } = await startTwo('--drain-ms', '8000')
     const load = new Load({ urls, apiKey, wallets, retries: false })
     const running = load.run()
     await untilAcknowledged(load, 300)

@@ -5,7 +5,11 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { vi } from 'vitest'
 import { built } from '../../../test/servers.js'
+
+// Servers in processes of their own take as long as the machine makes them.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
 export interface Started {
   pids: number[]
@@ -74,7 +78,7 @@ function statOf(pid: number): string[] {
   }
 }
 
-export async function until(isSo: () => boolean | Promise<boolean>, timeoutMs = 15_000): Promise<void> {
+export async function until(isSo: () => boolean | Promise<boolean>, timeoutMs = 60_000): Promise<void> {
   const deadline = Date.now() + timeoutMs
   while (!(await isSo())) {
     if (Date.now() > deadline) throw new Error(`Still not so after ${timeoutMs} ms: ${isSo}`)

@@ -40,9 +40,14 @@ describe.each<Exclude<RedisSource, 'any'>>(['installed', 'wasm'])('Redis, %s', (
     const { url } = await start({ source })
     const client = connect(url)
     await client.ping()
-    const startedAt = performance.now()
-    for (let n = 1; n <= 50; n++) expect(await client.eval("return redis.call('INCR', KEYS[1])", 1, 'n')).toBe(n)
-    expect(performance.now() - startedAt).toBeLessThan(50 * 20)
+    const tookMs: number[] = []
+    for (let n = 1; n <= 50; n++) {
+      const startedAt = performance.now()
+      expect(await client.eval("return redis.call('INCR', KEYS[1])", 1, 'n')).toBe(n)
+      tookMs.push(performance.now() - startedAt)
+    }
+    // The one in the middle: the machine may have stood still during some of them.
+    expect(tookMs.sort((a, b) => a - b)[25]).toBeLessThan(20)
   })
 
   test('comes back on the same port after a kill', async () => {

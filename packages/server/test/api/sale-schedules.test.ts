@@ -118,9 +118,10 @@ describe('a schedule over HTTP', () => {
     const running = async () => (await call('GET', `${path('paused')}/current`)).body.code
     await expect.poll(running, { timeout: 20_000 }).toBe('sale_not_found')
     const opened = await slotsOf('paused')
+    const namesOf = (slots: Slot[]) => slots.map(({ sale }) => sale)
     // Also who puts it anew does not open any.
     expect((await put('paused', { ...body, perUser: 3 })).body).toMatchObject({ paused: true, version: 2 })
-    expect(await slotsOf('paused')).toEqual(opened)
+    expect(namesOf(await slotsOf('paused'))).toEqual(namesOf(opened))
     expect((await call('POST', `${path('paused')}/resume`)).body).toMatchObject({ paused: false })
     const [last] = await slotsOf('paused')
     expect(last?.startsAt).toBeGreaterThan(opened[0]?.startsAt as number)
@@ -247,7 +248,10 @@ describe('servers', () => {
     await call('POST', `${path('driven')}/pause`)
     await expectOneSaleASlot('driven')
     expect(await slotsOf('program')).toEqual(left)
-    const failed = [...api.lines.slice(lines), ...third.lines].filter((line) => line.includes('sale_slot_failed'))
+    const failed = [...api.lines.slice(lines), ...third.lines]
+      .filter((line) => line.includes('sale_slot_failed'))
+      // Who is closed in the middle of a slot leaves it to the others, and says so.
+      .filter((line) => !line.includes('Holdfast is being closed'))
     expect(failed).toEqual([])
   }, 90_000)
 
@@ -281,7 +285,8 @@ describe('servers', () => {
       return failures() - before
     }
     await expect.poll(failuresMeanwhile, { timeout: 60_000 }).toBe(0)
-    expect((await call('GET', `${path('both')}/current`)).body.code).toBe('sale_not_found')
+    const running = async () => (await call('GET', `${path('both')}/current`)).body.code
+    await expect.poll(running, { timeout: 20_000 }).toBe('sale_not_found')
     await put('both', listed)
     const opened = (await slotsOf('both')).length
     await expect.poll(async () => (await slotsOf('both')).length, { timeout: 30_000 }).toBeGreaterThan(opened + 1)

@@ -84,19 +84,25 @@ describe('the command', () => {
     await receiver.until(({ received }) => received.length > 0)
     expect(isSigned(receiver.received[0] as (typeof receiver.received)[0], secret)).toBe(true)
 
-    const listed = await run(['webhooks', 'list'], { env })
-    expect(listed.stdout).toMatch(/^id +tenant +url +events +wallets +waiting +dead +state$/m)
-    expect(listed.stdout).toMatch(new RegExp(`^${id} +default +${receiver.url} +entry.appended +a… +1 +0 +good$`, 'm'))
-    expect(listed.stdout).not.toContain(secret)
+    // That it was not taken is written down a moment after it was told.
+    const list = async () => (await run(['webhooks', 'list'], { env })).stdout
+    const row = new RegExp(`^${id} +default +${receiver.url} +entry.appended +a… +1 +0 +good$`, 'm')
+    await expect.poll(list, { timeout: 20_000 }).toMatch(row)
+    const listed = await list()
+    expect(listed).toMatch(/^id +tenant +url +events +wallets +waiting +dead +state$/m)
+    expect(listed).not.toContain(secret)
 
     expect((await run(['webhooks', 'dead', id], { env })).stdout).toBe('Nothing is dead.\n')
     const client = new (await import('pg')).default.Client(env.DATABASE_URL)
     await client.connect()
-    await client.query("UPDATE holdfast.webhook_deliveries SET dead_at = 1700000000000, reason = 'status 500'")
+    // Again where it was just being told: what comes of that is written over it.
+    const dead = async () => {
+      await client.query("UPDATE holdfast.webhook_deliveries SET dead_at = 1700000000000, reason = 'status 500'")
+      return (await run(['webhooks', 'dead', id], { env })).stdout
+    }
+    const buried = /^\d+ +entry.appended +\d+ +2023-11-14 22:13 +status 500$/m
+    await expect.poll(dead, { timeout: 20_000 }).toMatch(buried)
     await client.end()
-    expect((await run(['webhooks', 'dead', id], { env })).stdout).toMatch(
-      /^\d+ +entry.appended +\d+ +2023-11-14 22:13 +status 500$/m,
-    )
     receiver.answer = () => 204
     expect((await run(['webhooks', 'replay', id], { env })).stdout).toBe('1 event is told again, for another day.\n')
     await receiver.until(({ taken }) => taken.length === 1)

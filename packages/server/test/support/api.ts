@@ -1,7 +1,7 @@
 /** The server as it is behind `serve`, in this process and on a port of its own: real Redis, real Postgres, real HTTP. */
 import type { FastifyInstance } from 'fastify'
 import { Postgres, RedisConnection } from 'holdfast'
-import { afterAll } from 'vitest'
+import { afterAll, vi } from 'vitest'
 import { freshDatabase, freshRedis } from '../../../../test/servers.js'
 import { SCOPES, type Scope } from '../../src/access/index.js'
 import { type AppOptions, createApp } from '../../src/app.js'
@@ -11,6 +11,14 @@ import { createLogger } from '../../src/logging/index.js'
 import { createMetrics } from '../../src/metrics/index.js'
 import type { SaleSettings } from '../../src/sales/index.js'
 import { SALE_DEFAULTS } from './settings.js'
+
+/** On a machine that stands still for a moment Redis would be taken to be away, and a webhook not to have answered. */
+const PATIENT = {
+  redis: { commandTimeoutMs: 20_000, connectTimeoutMs: 20_000 },
+  postgres: { connectTimeoutMs: 20_000, lockTimeoutMs: 20_000 },
+  deliveries: { timeoutMs: 20_000 },
+}
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
 export interface Answer {
   status: number
@@ -77,8 +85,8 @@ export class Api {
     const logger = createLogger('info', { write: (line: string) => void lines.push(line) })
     const metrics = createMetrics(logger)
     const { telemetry } = metrics
-    const redis = new RedisConnection(redisUrl, { telemetry })
-    const postgres = new Postgres(databaseUrl, { telemetry })
+    const redis = new RedisConnection(redisUrl, { ...PATIENT.redis, telemetry })
+    const postgres = new Postgres(databaseUrl, { ...PATIENT.postgres, telemetry })
     const connections = {
       redis,
       postgres,
@@ -96,7 +104,7 @@ export class Api {
       ...sales,
       ...(streams && { streams }),
       webhookHosts,
-      deliveries: { pollMs: 50, backoffMs: 40, timeoutMs: 400, ...deliveries },
+      deliveries: { pollMs: 50, backoffMs: 40, ...PATIENT.deliveries, ...deliveries },
       telemetry,
     })
     const readiness = new Readiness({}, { timeoutMs: 1_000, telemetry })

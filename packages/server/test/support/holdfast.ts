@@ -2,10 +2,16 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { afterEach, beforeAll } from 'vitest'
+import { afterEach, beforeAll, vi } from 'vitest'
 import { built } from '../../../../test/servers.js'
 
 const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url))
+
+/** On a machine that stands still for a moment, nobody who is there is taken to be away. */
+const PATIENT = { HOLDFAST_HEALTH_TIMEOUT_MS: '20000' }
+
+// A process, or several, each time: they take as long as the machine makes them.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
 export interface Ended {
   code: number | null
@@ -27,7 +33,7 @@ export class HoldfastProcess {
   ) {
     const startedAt = performance.now()
     // Only what a test gives it: no DATABASE_URL of the machine may get in, and no colours.
-    const environment = { PATH: process.env.PATH, HOME: process.env.HOME, NO_COLOR: '1', ...env }
+    const environment = { PATH: process.env.PATH, HOME: process.env.HOME, NO_COLOR: '1', ...PATIENT, ...env }
     this.#child = spawn(process.execPath, [CLI, ...args], { cwd, env: environment, stdio: ['ignore', 'pipe', 'pipe'] })
     this.#child.stdout?.on('data', (chunk) => {
       this.#stdout += chunk
@@ -105,3 +111,6 @@ export async function holdfast(
 /** Runs it to its end. */
 export const run = async (args: readonly string[], options: { env?: Record<string, string>; cwd?: string } = {}) =>
   (await holdfast(args, options)).ended
+
+/** Standard error without lines of progress: those come with whatever takes longer than a second, be it that the machine stood still. */
+export const complaintsIn = (stderr: string): string => stderr.replaceAll(/^holdfast: .* so far\n/gm, '')

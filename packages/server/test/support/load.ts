@@ -28,7 +28,8 @@ interface LoadOptions {
 }
 
 const PROBE_MS = 50
-const TRIES_MAX = 50
+/** Those of some seconds: a server that is there may stand still for a moment. */
+const TRIES_MAX = 1_000
 
 export class Load {
   readonly acknowledged: Acknowledged[] = []

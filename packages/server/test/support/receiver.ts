@@ -35,7 +35,12 @@ export class Receiver {
     const receiver = new Receiver(server)
     server.on('request', async (request, response) => {
       const chunks: Buffer[] = []
-      for await (const chunk of request) chunks.push(chunk)
+      try {
+        for await (const chunk of request) chunks.push(chunk)
+      } catch {
+        // Whoever sent it was gone before all of it was here.
+        return
+      }
       const raw = String(Buffer.concat(chunks))
       const received = { at: performance.now(), headers: request.headers, raw, body: JSON.parse(raw) }
       receiver.received.push(received)
