@@ -7,12 +7,16 @@ import { once } from 'node:events'
 import { cpSync, existsSync, mkdirSync, readdirSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { vi } from 'vitest'
 import { scratchFolder } from '../packages/services/src/folder.js'
 import { built } from './servers.js'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const CACHE = 'node_modules/.cache/holdfast'
 const NOT_CLONED = new Set(['node_modules', '.git', '.holdfast', 'report'])
+
+// Commands that build, test and start servers take as long as the machine makes them.
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 })
 
 export interface RunOptions {
   env?: NodeJS.ProcessEnv

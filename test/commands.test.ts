@@ -1,4 +1,4 @@
-import { appendFileSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Clone, type Command, cloneRepository } from './clone.js'
@@ -62,15 +62,26 @@ test('npm test names what to install where it may not install it', async () => {
 test('two set-ups at once do the work once', async () => {
   appendFileSync(join(clone.path, 'packages/services/src/index.ts'), '// changed\n')
   rmSync(join(clone.path, 'packages/services/dist'), { recursive: true })
+  // Somebody else holds the lock until both are there: however late one of them is, they meet.
+  const lock = join(clone.path, 'node_modules/.cache/holdfast/setup.lock')
+  writeFileSync(lock, `${process.pid} ${startTicks()}`)
   const both = [1, 2].map(() => clone.run('npm', ['run', '--silent', 'build']))
+  const waits = new RegExp(`Waiting for the set-up that process ${process.pid} is doing…`)
+  await Promise.all(both.map((command) => command.seen(waits)))
+  rmSync(lock)
   expect(await Promise.all(both.map((command) => command.ended))).toEqual([0, 0])
   const output = both.map((command) => command.output()).join('')
   expect(output.match(/Building…/g)).toHaveLength(1)
-  expect(output).toMatch(/Waiting for the set-up that process \d+ is doing…/)
   const again = clone.run('npm', ['run', '--silent', 'build'])
   await again.ended
   expect(again.output()).toBe('')
 })
+
+/** Of this process, as the system tells them of others: by them a lock is known to be its holder's. */
+function startTicks(): string | undefined {
+  const stat = readFileSync('/proc/self/stat', 'utf8')
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]
+}
 
 test('a build that fails says so and is tried again', async () => {
   const broken = join(clone.path, 'packages/services/src/broken.ts')

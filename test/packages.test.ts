@@ -5,10 +5,13 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { scratchFolder } from '../packages/services/src/folder.js'
 import { type Registry, startRegistry } from './registry.js'
 import { built, freshDatabase, freshRedis } from './servers.js'
+
+// A process, or several, each time.
+vi.setConfig({ testTimeout: 120_000 })
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const execute = promisify(execFile)
@@ -128,7 +131,12 @@ describe('the packages, installed into an empty project', () => {
   })
 
   it('serve, on real servers', async () => {
-    const servers = { REDIS_URL: await freshRedis(), DATABASE_URL: await freshDatabase() }
+    const servers = {
+      REDIS_URL: await freshRedis(),
+      DATABASE_URL: await freshDatabase(),
+      // What is there is there, on a machine that stands still for a moment too.
+      HOLDFAST_HEALTH_TIMEOUT_MS: '20000',
+    }
     const command = join(project, 'node_modules/.bin/holdfast')
     const server = spawn(command, ['serve', '--port', '0', '--json'], { cwd: project, env: environment(servers) })
     const ended = once(server, 'close')

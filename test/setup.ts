@@ -27,6 +27,8 @@ const EMPTY = 'template_empty'
 const MIGRATED = 'template_migrated'
 const REDIS_DATABASES = 4_096
 const NEW_SECRET = 'UPDATE holdfast.settings SET secret = sha256(uuid_send(gen_random_uuid()))'
+/** Nobody dies in the shared groups. A machine that stands still for a moment must not be taken for that: a failover loses data. */
+const DOWN_AFTER_MS = 10_000
 
 interface Stoppable {
   stop(): Promise<void>
@@ -59,8 +61,8 @@ const postgres = shared(async () => {
 
 const redis = shared(() => startRedis({ source: 'installed', settings: [`databases ${REDIS_DATABASES}`] }))
 
-const sentinel = shared(() => startRedisSentinel())
-const cluster = shared(() => startRedisCluster())
+const sentinel = shared(() => startRedisSentinel({ downAfterMs: DOWN_AFTER_MS }))
+const cluster = shared(() => startRedisCluster({ nodeTimeoutMs: DOWN_AFTER_MS }))
 
 const inServer = (url: string, database: string) => Object.assign(new URL(url), { pathname: `/${database}` }).href
 
@@ -120,6 +122,8 @@ export default async function setup(project: TestProject): Promise<() => Promise
       (error: Error) => response.writeHead(500).end(error.message),
     )
   })
+  // Connections are the tests' to end: one that is ended here while a test is about to ask on it would fail that test.
+  server.keepAliveTimeout = 0
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   project.provide('serversUrl', `http://127.0.0.1:${(server.address() as AddressInfo).port}`)
