@@ -74,7 +74,10 @@ export class Onlooker {
   async #round(limits: typeof PATIENT, full = this.#chance.happens(0.3)): Promise<void> {
     const auditor = new Auditor({
       audits: this.#audits,
-      journal: { find: async (wanted) => wanted.map(() => null) },
+      journal: {
+        find: async (wanted) => wanted.map(() => null),
+        stock: (ref, seq) => this.#ask(() => this.#servers.postgres.database.stock(ref, seq)),
+      },
       sequencer: this.#sequencer(),
       clock: this.#clock(),
       telemetry: {},
@@ -88,6 +91,8 @@ export class Onlooker {
         readMax: 2,
         stretchMax: 7,
         hotMax: 3,
+        stockMax: 3,
+        stockInAllMax: 20,
         confirmAfterMs: 2,
         confirmLateAfterMs: 3_000,
       },

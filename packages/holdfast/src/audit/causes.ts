@@ -11,6 +11,10 @@ export const CAUSES = {
   hot_hold_missing: { decides: 'journal', meaning: 'A hold is open by the journal, and Redis does not have it' },
   hot_hold_unknown: { decides: 'journal', meaning: 'Redis has a hold that is not open by the journal' },
   hot_hold_differs: { decides: 'journal', meaning: 'A number of an open hold in Redis is not what the journal says' },
+  hot_stock_differs: {
+    decides: 'journal',
+    meaning: 'What Redis has of the stock of a sale, its buyers or its checkouts is not what the journal leads to',
+  },
   hot_entry_damaged: {
     decides: 'journal',
     meaning: 'An entry that waits in Redis for the journal is missing, or not what its hash is of',

@@ -12,6 +12,9 @@ export interface AuditLimits {
   readonly stretchMax: number
   /** Wallets a look into Redis: a call keeps Redis for itself while it runs. */
   readonly hotMax: number
+  /** Fields of a sale's stock a look into Redis, and in all of one sale: of a larger one it is a part each time, another one. */
+  readonly stockMax: number
+  readonly stockInAllMax: number
   /** An entry may wait in Redis for the journal for so long. Others help after 10 s. */
   readonly pendingMaxMs: number
   /** Nothing is from further in the future than this, by the clocks of the servers. */
@@ -32,6 +35,8 @@ export const DEFAULT_LIMITS: AuditLimits = {
   readMax: 100,
   stretchMax: 200,
   hotMax: 16,
+  stockMax: 500,
+  stockInAllMax: 50_000,
   pendingMaxMs: 60_000,
   aheadMaxMs: 600_000,
   overdueAfterMs: 60_000,
@@ -44,8 +49,8 @@ export const DEFAULT_LIMITS: AuditLimits = {
 /** What the auditor needs of the rest. Repairs are the engine's: it alone knows how state enters Redis. */
 export interface AuditParts {
   readonly audits: Audits
-  readonly journal: Pick<Journal, 'find'>
-  readonly sequencer: Pick<Sequencer, 'scan' | 'inspect'>
+  readonly journal: Pick<Journal, 'find' | 'stock'>
+  readonly sequencer: Pick<Sequencer, 'scan' | 'inspect' | 'inspectStock'>
   readonly clock: Clock
   readonly telemetry: Telemetry
   agendaOf(shard: number): string

@@ -1,10 +1,12 @@
 import { readAgendaName } from '../engine/index.js'
+import type { WalletState } from '../machine/index.js'
 import { type Place, RedisUnavailable, ScriptError } from '../redis/index.js'
 import type { HotState } from '../sequencer/index.js'
 import type { Difference } from './causes.js'
 import { type Comparison, compareHot } from './hot.js'
 import type { JournalAudit } from './journal-audit.js'
 import type { Run } from './run.js'
+import { compareStock } from './stock.js'
 
 /** Looks at a wallet that is loaded anew each time before it is left for the next audit. */
 const MOVES_MAX = 5
@@ -134,6 +136,11 @@ export class HotAudit {
       }
     }
     await this.#judgeMoved(places, hot, comparisons)
+    for (const [index, place] of places.entries()) {
+      const state = loadable.get(place.ref)?.state
+      if (place.isSale && state && isSame(comparisons[index]))
+        comparisons[index] = await this.#compareStock(place, state)
+    }
     return new Map(
       places.flatMap((place, index) => {
         const comparison = comparisons[index] as Comparison
@@ -141,6 +148,12 @@ export class HotAudit {
         return comparison.type === 'compared' ? [[place, comparison.differences]] : []
       }),
     )
+  }
+
+  /** Of a sale whose numbers are what they should be. */
+  async #compareStock(place: Place, state: WalletState): Promise<Comparison> {
+    const differences = await compareStock(this.#run, place, state)
+    return differences ? { type: 'compared', differences } : { type: 'moved' }
   }
 
   /**
@@ -182,6 +195,9 @@ export class HotAudit {
     return after !== undefined && after.differences.length === 0
   }
 }
+
+const isSame = (comparison: Comparison | undefined): boolean =>
+  comparison?.type === 'compared' && comparison.differences.length === 0
 
 /** Only a matter of time, where the others are a matter of what stands there. */
 const isLate = ({ cause }: Difference): boolean => cause === 'pending_too_old'

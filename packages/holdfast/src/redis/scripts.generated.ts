@@ -8149,6 +8149,606 @@ return refund_each({ sliding = WINDOWS, log = LOG })
 `,
 }
 
+export const stockInspect: Script = {
+  name: 'stock_inspect',
+  sha1: '108d29b247bc1b271b1b859f6dc94f4f694db8fe',
+  keys: { min: 2, variable: false },
+  resend: 'safe',
+  batchMax: null,
+  batchArg: 1,
+  readonly: true,
+  source: `local function incarnation()
+local info = redis.call('INFO', 'server', 'replication')
+local run = string.find(info, 'run_id:', 1, true)
+local replication = string.find(info, 'master_replid:', 1, true)
+return string.sub(info, run + 7, run + 22) .. string.sub(info, replication + 14, replication + 29)
+end
+local function server_clock()
+local time = redis.call('TIME')
+return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+local pack = struct.pack
+local unpack_bytes = struct.unpack
+local ENTRY_NAMES = '<c40Bc0Hc0Hc0'
+local ENTRY_HASHED = '<c40Bc0Hc0Hc0Hc0Hc0I4c0ddddddddddddddd'
+local ENTRY = ENTRY_HASHED .. 'c40dd'
+local HASH_AND_BOUNDS = 40 + 2 * 8
+local function digits(n)
+return string.format('%.0f', n)
+end
+local function read_entry(bytes)
+local _, kind, key, hold, counter, params, metadata, epoch, seq, at, amount, _, _, _, _, _, _, _, _, hold_refunded, of, of_refunded, hash =
+unpack_bytes(ENTRY, bytes)
+return {
+kind = kind, key = key, hold = hold, counter = counter, params = params, metadata = metadata, epoch = epoch, seq = seq, at = at,
+amount = amount, hold_refunded = hold_refunded, of = of, of_refunded = of_refunded, hash = hash,
+}
+end
+local CORE = '<BBBddddddddddddddc32c40c0'
+local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
+local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
+local CORE_VERSION = 2
+local MARK = 5
+local MEMORY_USED, STOCK, ENDING = 1, 2, 4
+local STATUSES = { 'active', 'frozen', 'closed' }
+local STATUS_CODES = { active = 1, frozen = 2, closed = 3 }
+local CORE_ALONE = { 'core' }
+local HOLD = '<ddddd'
+local HOLD_EXPIRES = 25
+local CLOSES_HOLD = { settle = true, release = true, expire = true }
+local OVERLOOKED_MS = 60000
+local TIME_AHEAD = 10
+local VALUES_MAX = 4000
+local COUNT_MAX = 2 ^ 52
+local SUM_MAX = 2 ^ 57
+local function parse_core(bytes)
+if #bytes < CORE_BYTES then
+return nil
+end
+local version, status, traits, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
+unpack_bytes(CORE_NUMBERS, bytes)
+if version ~= CORE_VERSION or not STATUSES[status] then
+return nil
+end
+local sum = epoch + seq + at + available + reserved + limit + due + since + open + acked + floor + agenda + clock + ring
+if not (sum > -SUM_MAX and sum < SUM_MAX and epoch < COUNT_MAX and seq < COUNT_MAX and acked >= 0 and acked <= seq and ring > 0) then
+return nil
+end
+return {
+status = STATUSES[status], memory = traits % 2 == 1, has_stock = traits >= STOCK, ending = traits >= ENDING, epoch = epoch, seq = seq, at = at, available = available, reserved = reserved,
+limit = limit, due = due, since = since, open = open, acked = acked, floor = floor, agenda = agenda, clock = clock, ring = ring,
+life = life, head = head, recent = string.sub(bytes, CORE_BYTES + 1),
+}
+end
+local function read_core(key)
+local bytes = redis.pcall('HGET', key, 'core')
+if type(bytes) ~= 'string' then
+return nil, ''
+end
+return parse_core(bytes), bytes
+end
+local function format_core(w)
+local recent = w.recent
+if w.fresh ~= '' then
+recent = string.sub(recent .. w.fresh, -MARK * w.ring)
+end
+local traits = (w.memory and MEMORY_USED or 0) + (w.has_stock and STOCK or 0) + (w.ending and ENDING or 0)
+return pack(CORE, CORE_VERSION, STATUS_CODES[w.status], traits, w.epoch, w.seq, w.at, w.available, w.reserved, w.limit,
+w.due, w.since, w.open, w.acked, w.floor, w.agenda, w.clock, w.ring, w.life, w.head, recent)
+end
+local function track(w, key, loaded)
+w.key = key
+w.loaded = loaded                                            -- fields as they are now; false: not there
+w.writes = { 'core', false, false, false, false, false }     -- field, value, field, value, … for HSET
+w.written = 2
+w.gone = false                                               -- fields for HDEL, where they have not come back
+w.before = w.seq
+w.fresh = ''                                                 -- marks of the entries that came since (wallet/recent)
+w.entries = false                                            -- entries that are not in their place in Redis yet, by seq
+return w
+end
+local function read_wallet(key, fields, life, epoch_min)
+local values = redis.pcall('HMGET', key, unpack(fields))
+local w = values[1] and parse_core(values[1])
+if not w then
+return nil, 'missing', 0
+end
+if w.life ~= life then
+return nil, 'incarnation', w.epoch
+end
+if w.epoch < epoch_min then
+return nil, 'epoch', w.epoch
+end
+if #fields == 2 then
+return track(w, key, { [fields[2]] = values[2] })
+end
+local loaded = {}
+for i = 2, #fields do
+loaded[fields[i]] = values[i]
+end
+return track(w, key, loaded)
+end
+local function time_of(w, clock, caller_clock, ahead_max)
+if w.clock > math.max(clock, caller_clock) + TIME_AHEAD * ahead_max and w.clock > w.at then
+error('the wallet is ahead of its time')
+end
+return math.max(math.min(clock, caller_clock + ahead_max), w.clock)
+end
+local function get(w, field)
+local value = w.loaded[field]
+if value == nil then
+value = redis.call('HGET', w.key, field)
+w.loaded[field] = value
+end
+return value
+end
+local function write(w, field, value)
+local writes, written = w.writes, w.written
+writes[written + 1] = field
+writes[written + 2] = value
+w.written = written + 2
+end
+local function put(w, field, value)
+write(w, field, value)
+w.loaded[field] = value
+end
+local function remove(w, field)
+w.gone = w.gone or {}
+w.gone[#w.gone + 1] = field
+w.loaded[field] = false
+end
+local function read_hold(w, id)
+local bytes = get(w, 'h:' .. id)
+if not bytes then
+return nil
+end
+local amount, captured, left, expires, refunded = unpack_bytes(HOLD, bytes)
+return { amount = amount, captured = captured, left = left, expires = expires, refunded = refunded }
+end
+local function format_hold(hold)
+return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
+end
+local function due_holds(w, now)
+local due = {}
+local next_due = 0
+local function consider(field, value)
+local expires = unpack_bytes('<d', value, HOLD_EXPIRES)
+if expires > now then
+if next_due == 0 or expires < next_due then
+next_due = expires
+end
+return
+end
+local id = string.sub(field, 3)
+w.loaded[field] = value
+local hold = read_hold(w, id)
+hold.id = id
+due[#due + 1] = hold
+end
+local held = {}
+for field, value in pairs(w.loaded) do
+if value and string.sub(field, 1, 2) == 'h:' then
+held[field] = value
+end
+end
+local all = redis.call('HGETALL', w.key)
+for i = 1, #all, 2 do
+local field = all[i]
+if string.sub(field, 1, 2) == 'h:' and w.loaded[field] == nil then
+held[field] = all[i + 1]
+end
+end
+for field, value in pairs(held) do
+consider(field, value)
+end
+table.sort(due, function(a, b)
+if a.expires ~= b.expires then
+return a.expires < b.expires
+end
+return a.id < b.id
+end)
+return due, next_due
+end
+local function in_parts(command, key, values, count)
+for i = 1, count, VALUES_MAX do
+redis.call(command, key, unpack(values, i, math.min(count, i + VALUES_MAX - 1)))
+end
+end
+local AFTER_END_MS = 3600000
+local STAY_MIN_MS = 60000
+local function read_lines(words)
+local lines = {}
+local position = 1
+while position <= #words do
+local item, quantity, share, after = string.match(words, '^(%d+):([1-9]%d*)/(%d+) ?()', position)
+lines[#lines + 1] = {
+item = item, quantity = tonumber(quantity), share = tonumber(share), field = 'i:' .. item, text = '[' .. item .. ',' .. quantity .. ']',
+}
+position = after
+end
+return lines
+end
+local function load_buyers(stock, fields)
+local buyers = {}
+for i = 1, #fields - 1 do
+local value = stock.loaded[fields[i]]
+local buyer = value and string.sub(fields[i], 1, 2) == 'c:' and string.match(value, '^%a+ (%S+)')
+if buyer then
+buyers[#buyers + 1] = 'u:' .. buyer
+end
+end
+if #buyers == 0 then
+return
+end
+local found = redis.call('HMGET', stock.key, unpack(buyers))
+for i = 1, #buyers do
+stock.loaded[buyers[i]] = found[i]
+end
+end
+local function new_stock(key)
+return { key = key, loaded = {}, changed = {}, buyers = {}, checkouts = {} }
+end
+local function open_stock(w, key, fields)
+fields[#fields + 1] = 'until'
+fields[#fields + 1] = 'epoch'
+local values = redis.pcall('HMGET', key, unpack(fields))
+if values[#fields] ~= digits(w.epoch) then
+return false
+end
+local stock = new_stock(key)
+for i = 1, #fields - 1 do
+stock.loaded[fields[i]] = values[i]
+end
+load_buyers(stock, fields)
+w.stock = stock
+return true
+end
+local function stock_get(w, field)
+local loaded = w.stock.loaded
+local value = loaded[field]
+if value == nil then
+value = redis.call('HGET', w.stock.key, field)
+loaded[field] = value
+end
+return value
+end
+local function stock_put(w, field, value)
+w.stock.loaded[field] = value
+w.stock.changed[field] = true
+end
+local function write_stock(w)
+local written, gone = {}, {}
+for field in pairs(w.stock.changed) do
+local value = w.stock.loaded[field]
+if value then
+written[#written + 1] = field
+written[#written + 1] = value
+else
+gone[#gone + 1] = field
+end
+end
+in_parts('HSET', w.stock.key, written, #written)
+in_parts('HDEL', w.stock.key, gone, #gone)
+end
+local function end_stock(w)
+if not w.ending then
+redis.call('PERSIST', w.key)
+redis.call('PERSIST', w.stock.key)
+return
+end
+local till = stock_get(w, 'until')
+local over = till and w.status ~= 'frozen' and tonumber(till) or w.at
+local stay = digits(math.max(over + AFTER_END_MS - w.clock, STAY_MIN_MS))
+redis.call('PEXPIRE', w.key, stay)
+redis.call('PEXPIRE', w.stock.key, stay)
+end
+local function read_order(c)
+if c.order then
+return c.order
+end
+if c.kind == 'checkout' then
+local mode, ttl, from, till, per_buyer, basket, buyer, lines =
+string.match(c.params, '^checkout (%a+) (%d+) (%d+) (%d+) (%d+) ((%S+) (.+))$')
+c.order = {
+mode = mode, ttl = tonumber(ttl), from = tonumber(from), till = tonumber(till), till_text = till, per_buyer = tonumber(per_buyer),
+basket = basket, words = lines, buyer = buyer, lines = read_lines(lines), key_field = 'k:' .. c.key,
+}
+elseif c.kind == 'purchase' then
+local take, per_buyer, payment = string.match(c.params, '^purchase (%a+) (%d+)(.*)$')
+c.order = { all = take == 'all', per_buyer = tonumber(per_buyer) }
+if payment ~= '' then
+local held, prices = string.match(payment, '^ %S+ %S+ (%d+)(.*)$')
+c.order.held, c.order.prices, c.order.priced = tonumber(held), {}, 0
+for item, price in string.gmatch(prices, ' (%d+):(%d+)') do
+c.order.prices[item] = tonumber(price)
+c.order.priced = c.order.priced + 1
+end
+end
+else
+local sum, lines = string.match(c.params, '^%a+ (%d+) ?(.*)$')
+c.order = { total = tonumber(sum), lines = read_lines(lines) }
+end
+return c.order
+end
+local function stock_fields(c, fields)
+if c.kind == 'checkout' or c.kind == 'give' or c.kind == 'take' then
+local order = read_order(c)
+if order.buyer then
+fields[#fields + 1] = order.key_field
+fields[#fields + 1] = 'u:' .. order.buyer
+end
+for i = 1, #order.lines do
+fields[#fields + 1] = order.lines[i].field
+end
+elseif c.hold ~= '' then
+fields[#fields + 1] = 'c:' .. c.hold
+end
+end
+local function total(lines)
+local sum = 0
+for i = 1, #lines do
+sum = sum + lines[i].quantity
+end
+return sum
+end
+local function lines_text(lines, more)
+if #lines + (more and #more or 0) == 1 then
+return '[' .. (lines[1] or more[1]).text .. ']'
+end
+local words = {}
+for i = 1, #lines do
+words[i] = lines[i].text
+end
+for i = 1, more and #more or 0 do
+words[#words + 1] = more[i].text
+end
+return '[' .. table.concat(words, ',') .. ']'
+end
+local function taken_of(w, line)
+return tonumber(stock_get(w, line.field) or '0')
+end
+local function left_of(w, line)
+return line.share - taken_of(w, line)
+end
+local function add_taken(w, lines, sign)
+for i = 1, #lines do
+local taken = taken_of(w, lines[i]) + sign * lines[i].quantity
+stock_put(w, lines[i].field, taken ~= 0 and digits(taken))
+end
+end
+local function read_buyer(w, id)
+local buyer = w.stock.buyers[id]
+if not buyer then
+buyer = { taken = 0, running = '', field = 'u:' .. id }
+local value = stock_get(w, buyer.field)
+if value then
+local taken, running = string.match(value, '^(%d+) (.*)$')
+buyer.taken, buyer.running = tonumber(taken), running
+end
+w.stock.buyers[id] = buyer
+end
+return buyer
+end
+local function write_buyer(w, buyer, taken, running)
+buyer.taken, buyer.running = taken, running
+stock_put(w, buyer.field, (taken > 0 or running ~= '') and digits(taken) .. ' ' .. running)
+end
+local function read_checkout(w, hold)
+local checkout = w.stock.checkouts[hold]
+if not checkout then
+local value = stock_get(w, 'c:' .. hold)
+if not value then
+return nil
+end
+local mode, buyer, lines = string.match(value, '^(%a+) (%S+) (.+)$')
+checkout = { mode = mode, buyer = buyer, words = value, lines = read_lines(lines) }
+w.stock.checkouts[hold] = checkout
+end
+return checkout
+end
+local function write_checkout(w, hold, order, checkout)
+if not checkout then
+checkout = { mode = order.mode, buyer = order.buyer, words = order.mode .. ' ' .. order.basket, lines = {} }
+w.stock.checkouts[hold] = checkout
+else
+checkout.words = checkout.words .. ' ' .. order.words
+end
+for i = 1, #order.lines do
+checkout.lines[#checkout.lines + 1] = order.lines[i]
+end
+stock_put(w, 'c:' .. hold, checkout.words)
+end
+local function remove_checkout(w, hold)
+w.stock.checkouts[hold] = nil
+stock_put(w, 'c:' .. hold, false)
+end
+local function apply_stock(w, kind, c, hold, sold)
+if c.kind == 'checkout' then
+local order = read_order(c)
+write_checkout(w, hold, order, kind == 'extend' and read_checkout(w, hold))
+local buyer = read_buyer(w, order.buyer)
+local taken = buyer.taken
+if order.mode == 'reserve' then
+add_taken(w, order.lines, 1)
+taken = taken + total(order.lines)
+end
+write_buyer(w, buyer, taken, hold)
+stock_put(w, order.key_field, '')
+if stock_get(w, 'until') ~= order.till_text then
+stock_put(w, 'until', order.till_text)
+end
+return
+end
+if c.kind == 'give' or c.kind == 'take' then
+add_taken(w, read_order(c).lines, c.kind == 'give' and 1 or -1)
+return
+end
+local checkout = hold ~= '' and read_checkout(w, hold)
+if not checkout then
+return
+end
+local before = checkout.mode == 'reserve' and checkout.lines or {}
+local after = kind == 'settle' and (sold or checkout.lines) or {}
+if before ~= after then
+add_taken(w, before, -1)
+add_taken(w, after, 1)
+end
+local buyer = read_buyer(w, checkout.buyer)
+write_buyer(w, buyer, buyer.taken - total(before) + total(after), '')
+remove_checkout(w, hold)
+end
+local function enter(agenda_key, ...)
+local reply = redis.pcall('ZADD', agenda_key, ...)
+if type(reply) == 'table' and reply.err then
+if string.sub(reply.err, 1, 9) == 'WRONGTYPE' then
+redis.call('DEL', agenda_key)
+end
+redis.call('ZADD', agenda_key, ...)
+end
+end
+local function write_wallet(w, agenda_key, name, wanted)
+if w.due > 0 and w.due < wanted then
+wanted = w.due
+end
+if w.agenda == 0 or wanted < w.agenda then
+w.agenda = wanted
+enter(agenda_key, digits(wanted), name)
+elseif w.clock - w.agenda > OVERLOOKED_MS then
+w.agenda = wanted
+enter(agenda_key, 'NX', digits(wanted), name)
+end
+local was_ending = w.ending
+w.ending = w.has_stock and w.seq == w.acked
+w.writes[2] = format_core(w)
+in_parts('HSET', w.key, w.writes, w.written)
+if w.stock then
+write_stock(w)
+if w.ending ~= was_ending then
+end_stock(w)
+end
+end
+if w.gone then
+local gone = {}
+for i = 1, #w.gone do
+if not w.loaded[w.gone[i]] then
+gone[#gone + 1] = w.gone[i]
+end
+end
+in_parts('HDEL', w.key, gone, #gone)
+end
+end
+local RING = 16
+local NO_MARK = '\\0\\0\\0\\0'
+local function entry_field(w, seq)
+return 'e:' .. digits(seq % w.ring)
+end
+local function entry_bytes(w, seq)
+return w.entries and w.entries[seq] or redis.call('HGET', w.key, entry_field(w, seq))
+end
+local function mark_at(w, seq)
+local last = #w.recent - (w.before - seq) * MARK
+return string.sub(w.recent, last - MARK + 1, last - 1)
+end
+local function was_memory(w, seq)
+local last = #w.recent - (w.before - seq) * MARK
+return string.sub(w.recent, last, last) == 'm'
+end
+local function entries_after(w, from, most)
+if w.seq == from + 1 and w.entries then
+return { w.entries[w.seq] }
+end
+local last = math.min(w.seq, from + most)
+local entries = {}
+local fields = {}
+for seq = from + 1, last do
+local bytes = w.entries and w.entries[seq]
+if not bytes then
+fields[#fields + 1] = entry_field(w, seq)
+end
+entries[seq - from] = bytes
+end
+if #fields == 0 then
+return entries
+end
+local stored = redis.call('HMGET', w.key, unpack(fields))
+local next_stored = 1
+for i = 1, last - from do
+if not entries[i] then
+entries[i] = stored[next_stored]
+next_stored = next_stored + 1
+end
+end
+return entries
+end
+local function remember(w, seq, bytes)
+if w.entries then
+w.entries[seq] = bytes
+else
+w.entries = { [seq] = bytes }
+end
+end
+local function grow(w)
+local from = math.max(w.seq - w.ring, w.before - #w.recent / MARK)
+local entries = entries_after(w, from, w.ring)
+w.recent = string.sub(w.recent, #w.recent - (w.before - from) * MARK + 1)
+w.ring = 2 * w.ring
+for i = 1, #entries do
+remember(w, from + i, entries[i])
+write(w, entry_field(w, from + i), entries[i])
+end
+end
+local function keep(w, c, bytes)
+if w.seq - w.acked >= w.ring - 1 then
+grow(w)
+end
+w.seq = w.seq + 1
+w.fresh = w.fresh .. c.mark .. (c.memory and 'm' or '-')
+remember(w, w.seq, bytes)
+write(w, entry_field(w, w.seq), bytes)
+end
+local function find_among(w, marks, last_seq, c)
+local at = string.find(marks, c.mark, 1, true)
+while at do
+local seq = last_seq - (#marks - at + 1) / MARK + 1
+if (at - 1) % MARK == 0 and seq > w.seq - w.ring then
+local bytes = entry_bytes(w, seq)
+local _, _, entry_key = unpack_bytes(ENTRY_NAMES, bytes)
+if entry_key == c.key then
+return bytes, string.sub(marks, at + MARK - 1, at + MARK - 1) == 'm'
+end
+end
+at = string.find(marks, c.mark, at + 1, true)
+end
+return nil
+end
+local function find_entry(w, c)
+local bytes, memory = find_among(w, w.recent, w.before, c)
+if not bytes and w.fresh ~= '' then
+return find_among(w, w.fresh, w.seq, c)
+end
+return bytes, memory
+end
+local PENDING_MAX = 4096
+local function inspect(key, stock_key)
+local w, core = read_core(key)
+if not w then
+return { redis.call('EXISTS', key) == 0 and 'missing' or 'unreadable' }
+end
+if w.life ~= incarnation() then
+return { 'incarnation' }
+end
+if redis.pcall('HGET', stock_key, 'epoch') ~= digits(w.epoch) then
+return { 'stock' }
+end
+local values = #ARGV > 0 and redis.call('HMGET', stock_key, unpack(ARGV)) or {}
+track(w, key, {})
+return { 'trusted', core, redis.call('HLEN', stock_key), values, entries_after(w, w.acked, PENDING_MAX) }
+end
+local fine, answer = pcall(inspect, KEYS[1], KEYS[2])
+return fine and answer or { 'unreadable' }
+`,
+}
+
 export const stockRunning: Script = {
   name: 'stock_running',
   sha1: '2494b3dbf6ac0c12838a42594b92a41b449abf03',
@@ -15861,4 +16461,4 @@ return witnesses
 `,
 }
 
-export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, bloomAdd, bloomBegin, bloomCheck, bloomDrop, bloomFill, bloomMake, bloomNews, bloomOffer, bloomRead, bloomRenew, bloomSwap, bloomWeigh, bucketConsume, bucketPeek, bucketRefund, cellDrop, cellGet, cellSet, cellSwap, cellTransition, cellUnlink, exposureExpose, exposureFind, flagsRead, flagsWrite, flightClaim, flightDrop, flightFail, flightGet, flightPut, idempotencyClaim, idempotencyEnd, idempotencyHide, idempotencyPeek, idempotencyRenew, idempotencyShow, keyTtl, leaseRaise, leaseTake, limitsConsume, limitsPeek, limitsRefund, limitsReset, loadRenew, lockRelease, lockRenew, lockTake, markerClaim, markerExtend, markerPeek, markerRelease, otpAttempt, otpPeek, packedGet, packedIncrement, packedReset, packedSet, permissionsChange, permissionsForget, permissionsRead, sequenceNext, sequenceRaise, serverClock, shardedAdd, shardedRead, shardedReset, shardedTake, slidingConsume, slidingPeek, slidingRefund, stockRunning, stockStage, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, tokenConsume, tokenIssue, tokenPeek, tokenRevoke, tokenRevokeAll, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>
+export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, bloomAdd, bloomBegin, bloomCheck, bloomDrop, bloomFill, bloomMake, bloomNews, bloomOffer, bloomRead, bloomRenew, bloomSwap, bloomWeigh, bucketConsume, bucketPeek, bucketRefund, cellDrop, cellGet, cellSet, cellSwap, cellTransition, cellUnlink, exposureExpose, exposureFind, flagsRead, flagsWrite, flightClaim, flightDrop, flightFail, flightGet, flightPut, idempotencyClaim, idempotencyEnd, idempotencyHide, idempotencyPeek, idempotencyRenew, idempotencyShow, keyTtl, leaseRaise, leaseTake, limitsConsume, limitsPeek, limitsRefund, limitsReset, loadRenew, lockRelease, lockRenew, lockTake, markerClaim, markerExtend, markerPeek, markerRelease, otpAttempt, otpPeek, packedGet, packedIncrement, packedReset, packedSet, permissionsChange, permissionsForget, permissionsRead, sequenceNext, sequenceRaise, serverClock, shardedAdd, shardedRead, shardedReset, shardedTake, slidingConsume, slidingPeek, slidingRefund, stockInspect, stockRunning, stockStage, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, tokenConsume, tokenIssue, tokenPeek, tokenRevoke, tokenRevokeAll, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>

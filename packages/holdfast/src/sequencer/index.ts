@@ -1,2 +1,3 @@
 export * from './reply.js'
 export * from './sequencer.js'
+export { stockField, stockFields, stockSize } from './stock.js'

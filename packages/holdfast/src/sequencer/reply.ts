@@ -74,6 +74,17 @@ export interface HotState {
   pending: Entry[]
 }
 
+/** Fields of a sale's stock, and the state that they belong to, as of one moment. */
+export interface HotStock {
+  core: CoreState
+  /** How many fields there are in all. */
+  size: number
+  /** Of the fields that were asked for; null: it is not there. */
+  values: (string | null)[]
+  /** Entries behind `acked`, as far as they are there without a hole. */
+  pending: Entry[]
+}
+
 /** All that Redis remembers of a wallet, whether it is to be trusted or not. Entries that are not what their hash is of are left out. */
 export interface Recollection {
   core: CoreState
@@ -230,6 +241,26 @@ function readHotState([why, core, holds, entries]: HotReply, clock: number): Hot
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
     return { ...hot, why: 'unreadable' }
+  }
+}
+
+type HotStockReply = readonly [
+  why: Buffer,
+  core: Buffer,
+  size: number,
+  values: readonly (Buffer | null)[],
+  entries: readonly (Buffer | null)[],
+]
+
+/** Null: there is nothing that anybody would go by. */
+export function readHotStock([why, core, size, values, entries]: HotStockReply): HotStock | null {
+  if (String(why) !== 'trusted') return null
+  try {
+    const texts = values.map((value) => (value === null ? null : String(value)))
+    return { core: readCore(core), size, values: texts, pending: readEntries(entries, 0) }
+  } catch (error) {
+    if (error instanceof RangeError) return null
+    throw error
   }
 }
 

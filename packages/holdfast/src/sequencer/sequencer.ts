@@ -5,6 +5,7 @@ import {
   agendaScan,
   loadRenew,
   serverClock,
+  stockInspect,
   stockRunning,
   stockStage,
   walletDecide,
@@ -20,6 +21,7 @@ import { MessageWriter, markBytes } from './message.js'
 import {
   type BatchReply,
   type HotState,
+  type HotStock,
   type Known,
   type Look,
   type PendingRun,
@@ -27,6 +29,7 @@ import {
   readBatch,
   readEntries,
   readHotStates,
+  readHotStock,
   readKnown,
   readLook,
   readRecollection,
@@ -318,6 +321,12 @@ export class Sequencer {
     const keys = places.map(({ walletKey }) => walletKey)
     const reply = await this.#runner.run(walletInspect, keys, [keys.length])
     return readHotStates(reply as Parameters<typeof readHotStates>[0])
+  }
+
+  /** What Redis says of these fields of a sale's stock; null: nothing that anybody would go by. */
+  async inspectStock({ walletKey, stockKey }: Place, fields: readonly string[]): Promise<HotStock | null> {
+    const reply = await this.#runner.run(stockInspect, [walletKey, stockKey], [...fields])
+    return readHotStock(reply as Parameters<typeof readHotStock>[0])
   }
 
   /** Looks after wallets of one shard. For each: what is pending, null when it is not in Redis (any more), or that it is broken. */

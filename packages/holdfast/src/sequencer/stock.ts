@@ -1,4 +1,4 @@
-import { lineWords, type Stock } from '../machine/index.js'
+import { type Buyer, type Checkout, lineWords, type Stock } from '../machine/index.js'
 
 /** How many fields the stock of a sale has in Redis, but for its epoch. */
 export const stockSize = ({ taken, buyers, checkouts, keys, until }: Stock): number =>
@@ -26,9 +26,34 @@ export function* stockFields({
 }: Stock): Generator<[field: string, value: string]> {
   if (until > 0) yield ['until', `${until}`]
   for (const [item, count] of taken) yield [`i:${item}`, `${count}`]
-  for (const [buyer, { taken, running }] of buyers) yield [`u:${buyer}`, `${taken} ${running}`]
-  for (const [hold, { reserves, buyer, lines }] of checkouts) {
-    yield [`c:${hold}`, `${reserves ? 'reserve' : 'note'} ${buyer} ${lineWords(lines)}`]
-  }
+  for (const [id, buyer] of buyers) yield [`u:${id}`, buyerText(buyer)]
+  for (const [hold, checkout] of checkouts) yield [`c:${hold}`, checkoutText(checkout)]
   for (const key of keys) yield [`k:${key}`, '']
 }
+
+/** One of these fields; null: the stock has no such. */
+export function stockField({ taken, buyers, checkouts, keys, until }: Stock, field: string): string | null {
+  if (field === 'until') return until > 0 ? `${until}` : null
+  const name = field.slice(2)
+  switch (field[0]) {
+    case 'i': {
+      const count = taken.get(Number(name))
+      return count === undefined ? null : `${count}`
+    }
+    case 'u': {
+      const buyer = buyers.get(name)
+      return buyer ? buyerText(buyer) : null
+    }
+    case 'c': {
+      const checkout = checkouts.get(name)
+      return checkout ? checkoutText(checkout) : null
+    }
+    default:
+      return keys.has(name) ? '' : null
+  }
+}
+
+const buyerText = ({ taken, running }: Buyer): string => `${taken} ${running}`
+
+const checkoutText = ({ reserves, buyer, lines }: Checkout): string =>
+  `${reserves ? 'reserve' : 'note'} ${buyer} ${lineWords(lines)}`
