@@ -2,6 +2,7 @@ import { shareOf } from '../packages/holdfast/src/api/sale/terms.js'
 import type { Snapshot } from '../packages/holdfast/src/journal/index.js'
 import { command, decide, genesisHash, MAX_AMOUNT } from '../packages/holdfast/src/machine/index.js'
 import type { Place } from '../packages/holdfast/src/redis/index.js'
+import { Sequencer } from '../packages/holdfast/src/sequencer/index.js'
 import type { Telemetry } from '../packages/holdfast/src/telemetry/index.js'
 import { Onlooker } from './audits.js'
 import { Buyers, bucketsOf, QUANTITIES, STOCK } from './buyers.js'
@@ -20,6 +21,7 @@ import { type Machines, Servers } from './servers.js'
 import { judgeSessions } from './sessions.js'
 import { checkTransfers, refusedHolds } from './transfer-checker.js'
 import { Transferers } from './transfers.js'
+import type { Valkey } from './valkey.js'
 import { Chance, World } from './world.js'
 
 export const OPERATIONS = 200
@@ -133,6 +135,7 @@ export async function simulate(seed: number, machines: Machines, traced = false)
   // A replica that lagged may have lost the opening of a wallet: its callers open it again.
   for (const id of lateIds) database.open(openRequest(id))
   await rest(world, servers)
+  problems.push(...(await abandoned(servers)))
   for (const id of ids) await closingCredit(world, processes, keys.of(id), id, problems)
   for (const place of buckets) await closingCredit(world, processes, place, `bucket ${place.ref}`, problems)
   await rest(world, servers)
@@ -235,6 +238,27 @@ function fill(database: SimDatabase, ref: string, amount: number): void {
   const { state, clock } = raised as Snapshot
   const { entries } = decide(state, command({ kind: 'credit', key: 'filled', amount }), clock)
   database.append([{ ref, entries, deadlines: [0], places: [0] }])
+}
+
+/** What Redis has decided and the journal will never take is put right, also where nobody asks for the wallet any more. */
+async function abandoned({ master, postgres }: Servers): Promise<string[]> {
+  const runner = { run: async (...call: Parameters<Valkey['run']>) => master.valkey.run(...call) }
+  const sequencer = new Sequencer(runner, {
+    aheadMaxMs: 0,
+    helpAfterMs: 0,
+    idleAfterMs: 0,
+    pendingMax: 0,
+    now: () => 0,
+  })
+  const problems: string[] = []
+  for (const { row, entries } of postgres.database.wallets()) {
+    const { why, pending } = await sequencer.look(keys.place(row.ref), 0, 'nobody', 0)
+    const hashes = new Set(entries.map(({ hash }) => hash))
+    const left = pending.filter(({ entry }) => !hashes.has(entry.hash))
+    if (why === 'trusted' && left.length > 0)
+      problems.push(`${row.id}: Redis was left with ${left.length} entries that are in no journal`)
+  }
+  return problems
 }
 
 /** A wallet that nobody can use any more is as bad as a wrong one. */

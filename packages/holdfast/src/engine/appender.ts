@@ -1,6 +1,6 @@
 import { HoldfastError } from '../errors/index.js'
 import type { Verdict } from '../journal/index.js'
-import type { Entry } from '../machine/index.js'
+import { hasNumbers } from '../machine/index.js'
 import { notStorable } from './attempt.js'
 import { jitteredMs, sleep } from './clock.js'
 import type { Confirmer } from './confirmer.js'
@@ -124,9 +124,10 @@ export class Appender {
         if (others) others.push(item)
         else gaps.set(item.lane, [item])
       } else {
-        if (verdict.type === 'epoch') this.#context.follow(item.lane, verdict.owner, verdict.epoch)
-        if (isFight(verdict)) lost.add(item.lane)
-        if (verdict.type === 'seen' || verdict.type === 'bad') refused.add(item.lane)
+        const { lane } = item
+        if (verdict.type === 'epoch' && lane.active > 0) this.#context.follow(lane, verdict.owner, verdict.epoch)
+        if (isFight(verdict)) lost.add(lane)
+        if (isAbandoned(verdict, lane)) refused.add(lane)
         this.#conclude(item, verdict)
       }
     }
@@ -233,7 +234,11 @@ function isFight(verdict: Verdict): boolean {
   return verdict.type === 'stale' || (verdict.type === 'epoch' && verdict.owner === 'redis')
 }
 
-/** Postgres stores integers, and so many digits of them as a double has. */
-function hasNumbers(entry: Entry): boolean {
-  return Object.values(entry).every((value) => typeof value !== 'number' || Number.isSafeInteger(value))
+/**
+ * Redis has it, the journal will never take it, and there is nobody for whose sake the wallet would be loaded anew. Where others have gone
+ * on under another epoch, whoever is at work on the wallet here sees to that, or follows them.
+ */
+function isAbandoned({ type }: Verdict, lane: Lane): boolean {
+  if (type === 'seen' || type === 'bad') return true
+  return (type === 'epoch' || type === 'stale') && lane.active === 0
 }

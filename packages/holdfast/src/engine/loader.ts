@@ -1,6 +1,6 @@
 import { HoldfastError } from '../errors/index.js'
 import type { Witness } from '../journal/index.js'
-import type { WalletState } from '../machine/index.js'
+import { type Entry, hasNumbers, type WalletState } from '../machine/index.js'
 import type { Place } from '../redis/index.js'
 import type { Look } from '../sequencer/index.js'
 import type { Attempt } from './attempt.js'
@@ -114,8 +114,9 @@ export class Loader {
     const { journal, sequencer, clock, options, asker, telemetry, witnesses } = this.#context
     const { ref } = lane.place
     const known = acknowledged(ref, look)
+    let bad: ReadonlySet<string> = new Set()
     const snapshot = await fromJournal(async () => {
-      await this.#savePending(lane, look)
+      bad = await this.#savePending(lane, look)
       const epochMin = Math.max(lane.epochMin, look.epoch + 1)
       const raised = await this.#raiser.raise({ ref, epochMin, memory: lane.memoryWanted, known })
       // Redis knows of something in the journal that is not there. What Redis has is left as it is: it may be all that is left of it.
@@ -128,7 +129,7 @@ export class Loader {
     lane.distrust(snapshot.state.epoch)
     lane.owned = null
     lane.memory = snapshot.memory
-    const { committed, unstorable } = await this.#finalKeys(lane.place, snapshot.memory)
+    const { committed, unstorable } = await this.#finalKeys(lane.place, snapshot.memory, bad)
     const heardAt = lane.place.isSale ? await this.#stage(lane.place, snapshot.state, look) : look.clock
     const reply = await sequencer.install(asker, {
       place: lane.place,
@@ -168,12 +169,17 @@ export class Loader {
     }
   }
 
-  /** A raise discards what is pending. What still fits goes into the journal first. */
-  async #savePending(lane: Lane, { pending }: Look): Promise<void> {
-    if (pending.length === 0) return
+  /** A raise discards what is pending. What still fits goes into the journal first. Returns the keys of what Postgres can't store. */
+  async #savePending(lane: Lane, { pending }: Look): Promise<ReadonlySet<string>> {
+    const bad = new Set<string>()
+    if (pending.length === 0) return bad
     const { ref } = lane.place
-    await this.#context.journal.append(pending.map(({ entry }) => ({ ref, entry, deadline: 0 })))
+    const { verdicts } = await this.#context.journal.append(pending.map(({ entry }) => ({ ref, entry, deadline: 0 })))
     this.#context.telemetry.count?.('holdfast_recoveries_total', { what: 'help' }, pending.length)
+    for (const [index, { entry }] of pending.entries()) {
+      if (verdicts[index]?.type === 'bad' && hasNumbers(entry)) bad.add(entry.key)
+    }
+    return bad
   }
 
   /**
@@ -181,17 +187,22 @@ export class Loader {
    * never have it: decided again and again, that would keep everything behind it out. Looked for after the raise, because from then on nothing of
    * the lives before gets in any more.
    */
-  async #finalKeys(place: Place, memory: boolean): Promise<{ committed: string[]; unstorable: string[] }> {
+  async #finalKeys(
+    place: Place,
+    memory: boolean,
+    bad: ReadonlySet<string>,
+  ): Promise<{ committed: string[]; unstorable: string[] }> {
     if (!memory) return { committed: [], unstorable: [] }
     const { journal, sequencer, asker } = this.#context
     const { pending } = await sequencer.look(place, 0, asker, 0)
     const entries = pending.flatMap(({ memory, entry }) => (memory ? [entry] : []))
-    const storable = entries.filter((entry) => journal.canKeep(entry))
+    const [storable, unstorable]: [Entry[], Entry[]] = [[], []]
+    for (const entry of entries) (journal.canKeep(entry) && !bad.has(entry.key) ? storable : unstorable).push(entry)
     const wanted = storable.map(({ key }) => ({ ref: place.ref, key }))
     const found = wanted.length > 0 ? await fromJournal(() => journal.find(wanted)) : []
     return {
       committed: storable.flatMap(({ key }, index) => (found[index] ? [key] : [])),
-      unstorable: entries.flatMap((entry) => (journal.canKeep(entry) ? [] : [entry.key])),
+      unstorable: unstorable.map(({ key }) => key),
     }
   }
 

@@ -89,6 +89,11 @@ export function isWhole(entry: Entry): boolean {
   }
 }
 
+/** Postgres stores integers, and so many digits of them as a double has. Others come from a state that somebody has damaged. */
+export function hasNumbers(entry: Entry): boolean {
+  return Object.values(entry).every((value) => typeof value !== 'number' || Number.isSafeInteger(value))
+}
+
 function packHashed(entry: Entry): Buffer {
   const strings = [entry.kind, entry.key, entry.hold, entry.counter, entry.params, entry.metadata]
   const lengths = strings.map((string) => Buffer.byteLength(string))

@@ -1,6 +1,6 @@
 export { command } from './command.js'
 export { decide } from './decide.js'
-export { entryEnd, genesisHash, hashEntry, isWhole, packEntry, REMEMBERED, unpackEntry } from './entry.js'
+export { entryEnd, genesisHash, hashEntry, hasNumbers, isWhole, packEntry, REMEMBERED, unpackEntry } from './entry.js'
 export { isShort, readMeter, usedBy } from './meter.js'
 export { isSale, markRef } from './ref.js'
 export { apply } from './replay.js'

@@ -7,6 +7,7 @@ import { Postgres } from '../../src/postgres/index.js'
 import { Keys, type Place } from '../../src/redis/index.js'
 import type { Sequencer } from '../../src/sequencer/index.js'
 import { until } from '../api/support/paths.js'
+import { run } from '../journal/journals.js'
 import { Engines, openWallet } from './support/engines.js'
 
 /** Redis has decided something that the journal will never take, and nobody asks for the wallet any more. */
@@ -95,3 +96,62 @@ it.each(Object.entries(REFUSED).flatMap(([why, refused]) => [false, true].map((m
     expect(await journal.read([place.ref])).toMatchObject([{ reserved: memory ? 30 : 0 }])
   },
 )
+
+it('is put right though somebody has raised the epoch since, and died before anything came of it', async () => {
+  const { place, engine, sequencer } = await forgetful('raised', { memory: true })
+  await journal.raise([{ ref: place.ref, epochMin: 0, memory: true, known: null }])
+  // Nobody has told Redis: it says yes, from memory.
+  expect(await engine.submit(place, hold('h'), { memory: true })).toMatchObject({ durability: 'memory' })
+  engine.start()
+  const whole = { available: 2_170, reserved: 30, pending: 0 }
+  await expect.poll(() => rest(sequencer, place), { timeout: 20_000 }).toEqual(whole)
+  expect(await journal.read([place.ref])).toMatchObject([{ available: 2_170, reserved: 30 }])
+})
+
+it('is put right though the wallet was taken over since, and went on without Redis', async () => {
+  const { place, engine, sequencer } = await forgetful('taken over', { memory: false })
+  await decide(sequencer, place, [hold('h')], false)
+  await journal.takeOver(place.ref)
+  engine.start()
+  const whole = { available: 2_200, reserved: 0, pending: 0 }
+  await expect.poll(() => rest(sequencer, place), { timeout: 20_000 }).toEqual(whole)
+})
+
+it('is given up once, and what comes behind it is not: Postgres refuses what nobody could know that it would', async () => {
+  const lost: number[] = []
+  const telemetry = {
+    count: (metric: string, _: unknown, by = 1) => void (metric === 'holdfast_memory_lost_total' && lost.push(by)),
+  }
+  const place = keys.of('forbidden')
+  await openWallet(journal, place, 'forbidden')
+  const { engine, sequencer } = engines.start({
+    redisUrl,
+    postgres,
+    telemetry,
+    pace: { helpAfterMs: 1 },
+    options: OFTEN,
+  })
+  engine.start()
+  await engine.submit(place, credit('first'), { memory: true })
+  await until(() => engine.load.backlog === 0)
+  await run(postgres, `ALTER TABLE entries ADD CONSTRAINT small CHECK (metadata IS DISTINCT FROM 'forbidden')`)
+  const epochOf = async () => (await journal.read([place.ref]))[0]?.epoch as number
+  const epochs = new Set<number>()
+  try {
+    await engine.submit(place, command({ kind: 'credit', key: 'bad', amount: 50, metadata: 'forbidden' }), {
+      memory: true,
+    })
+    await engine.submit(place, credit('behind it'), { memory: true })
+    const whole = { available: 200, reserved: 0, pending: 0 }
+    const seen = async () => {
+      epochs.add(await epochOf())
+      return rest(sequencer, place)
+    }
+    await expect.poll(seen, { timeout: 20_000 }).toEqual(whole)
+    expect(await journal.read([place.ref])).toMatchObject([{ available: 200 }])
+    expect(lost).toEqual([1])
+    expect(epochs.size).toBeLessThan(5)
+  } finally {
+    await run(postgres, 'ALTER TABLE entries DROP CONSTRAINT small')
+  }
+})
