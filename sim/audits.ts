@@ -113,8 +113,6 @@ export class Onlooker {
   #judge(finding: Finding): void {
     // What went with a primary whose replica lagged is gone, and Redis may know of it, or an audit that was at it: no false alarms.
     if (this.#servers.postgres.lostAt.size > 0 && AFTER_A_LOSS.has(finding.cause)) return
-    // An old copy hands out epochs again that Redis has: then it is another state that Redis has under them, and that is found.
-    if (this.#servers.wasPutBack && finding.cause.startsWith('hot_')) return
     const { cause, field, seq, expected, found, ref } = finding
     const text = `an audit found ${cause} ${field ?? ''} of ${ref} at ${seq ?? ''}: ${expected} → ${found}`
     this.#world.tell(() => text)

@@ -11,6 +11,7 @@ import {
   type Charge,
   type Confirmation,
   deadlineOf,
+  type EpochStep,
   type Inspection,
   limitAfter,
   type Open,
@@ -32,7 +33,7 @@ import { PostgresError } from '../packages/holdfast/src/postgres/index.js'
 import { asRead, type Checkpoint, CLOSES_HOLD, chargeOf, type Kept, openHolds, stockOf } from './database-folds.js'
 import { paymentTable, transferTable } from './intents.js'
 
-const EPOCHS_A_TIMELINE = 1_000_000_000
+const EPOCHS_A_TIMELINE = 1_000_000_000_000
 const EPOCHS_SKIPPED = 1_000_000
 
 /** For a checker: a wallet and all that was ever appended to it. */
@@ -65,11 +66,14 @@ export class SimDatabase {
   readonly intents = transferTable((ref) => this.#currencyOf(ref))
   readonly payments = paymentTable((ref) => this.#currencyOf(ref))
   readonly #now: () => number
+  readonly #step: EpochStep
   readonly #wallets = new Map<string, Kept>()
   #standing: StandingRow = { settled: 0, stopped: null }
 
-  constructor({ now }: { now(): number }) {
+  /** `step`: how far an epoch is raised. */
+  constructor({ now, step = () => 1 }: { now(): number; step?: EpochStep }) {
     this.#now = now
+    this.#step = step
   }
 
   get clock(): number {
@@ -197,7 +201,7 @@ export class SimDatabase {
     const wallet = this.#wallets.get(ref)
     if (!wallet) return null
     const { row } = wallet
-    row.epoch = Math.max(row.epoch + 1, epochMin, this.epochFloor + 1)
+    row.epoch = Math.max(row.epoch, epochMin - 1, this.epochFloor) + this.#step()
     row.owner = 'redis'
     row.memory ||= memory
     const recent = row.memory ? wallet.entries.slice(-REMEMBERED).map(asRead) : []
@@ -214,7 +218,7 @@ export class SimDatabase {
     const joined = row.owner === 'postgres' && this.#isCurrent(row.epoch)
     if (joinOnly && !joined) return 'loaded'
     if (!joined || announce) {
-      row.epoch = Math.max(row.epoch + 1, this.epochFloor + 1)
+      row.epoch = Math.max(row.epoch, this.epochFloor) + this.#step()
       row.owner = 'postgres'
     }
     return this.#load(wallet)
@@ -324,7 +328,7 @@ export class SimDatabase {
       metadata,
       openedAt: now,
       initialLimit: creditLimit,
-      epoch: this.epochFloor + 1,
+      epoch: this.epochFloor + this.#step(),
       owner: 'postgres',
       memory: false,
       seq: 0,

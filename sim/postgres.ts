@@ -1,5 +1,5 @@
 import { type DatabaseCopy, SimDatabase } from './database.js'
-import type { World } from './world.js'
+import { Chance, type World } from './world.js'
 
 /** A commit that waits for the standby. */
 interface Hanging {
@@ -32,7 +32,12 @@ export class PostgresServer {
 
   constructor(world: World) {
     this.#world = world
-    this.database = new SimDatabase({ now: () => Math.floor((this.#clockAt ?? world.now) + this.skewMs) })
+    // Its own chance: no schedule is another one because of it.
+    const chance = new Chance(0xe90c5)
+    this.database = new SimDatabase({
+      now: () => Math.floor((this.#clockAt ?? world.now) + this.skewMs),
+      step: () => chance.integer(1, 10_000_000),
+    })
   }
 
   execute(writes: boolean, statement: Omit<Hanging, 'arrivedAt'>): void {

@@ -67,15 +67,13 @@ export class Servers {
 
   /** A wallet's state was installed on some server, under an epoch that is its own for good. */
   beginLife(wallet: string, epoch: string): void {
-    if (this.#nothingSetRight) return
     const life = `${wallet} under epoch ${epoch}`
     if (this.#lives.has(life)) this.problems.add(`${life}: began twice`)
     this.#lives.add(life)
   }
 
-  /** An old copy of Postgres takes over, which hands out the same epochs once more, until somebody misses an entry. */
+  /** An old copy of Postgres takes over, which has the timeline that it always had. */
   putPostgresBack(): void {
-    this.#lives.clear()
     this.#putBackUnder = this.postgres.database.epochFloor
   }
 

@@ -37,7 +37,7 @@ $$;
 -- (Later epochs than this timeline's are those of a dump that was restored into a younger server: it goes on from there.) Fails on a server
 -- in recovery: nothing is decided on a replica.
 CREATE FUNCTION least_epoch() RETURNS bigint LANGUAGE sql VOLATILE SET search_path FROM CURRENT AS $$
-  SELECT greatest(s.epoch_floor, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint * 1000000000)
+  SELECT greatest(s.epoch_floor, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint * 1000000000000)
   FROM settings s
 $$;
 
@@ -52,5 +52,5 @@ BEGIN
   IF stopped IS NOT NULL THEN
     RAISE EXCEPTION 'Entries that were acknowledged are missing: nothing is decided before "holdfast reconcile"' USING ERRCODE = 'HF001';
   END IF;
-  RETURN greatest(floor_epoch, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint * 1000000000);
+  RETURN greatest(floor_epoch, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint * 1000000000000);
 END $$;

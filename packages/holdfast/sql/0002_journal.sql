@@ -27,7 +27,7 @@ CREATE TABLE wallets (
   initial_limit bigint NOT NULL,
   -- What the chain of its entries begins with.
   genesis bytea NOT NULL,
-  -- timeline of this Postgres × 10^9 + how often it was raised: see timeline_epoch().
+  -- timeline of this Postgres × 10^12 + how far it was raised since, by chance (src/journal/epochs.ts): see timeline_epoch().
   epoch bigint NOT NULL,
   -- Who decides under this epoch.
   owner wallet_owner NOT NULL,
@@ -179,7 +179,7 @@ DECLARE
   whole boolean;
   seen integer[];
 BEGIN
-  SELECT greatest(s.epoch_floor, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint * 1000000000),
+  SELECT greatest(s.epoch_floor, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint * 1000000000000),
          s.stopped_at IS NOT NULL, s.feed_until > clock_ms()
   INTO floor_epoch, stopped, feeding FROM settings s;
   IF stopped THEN

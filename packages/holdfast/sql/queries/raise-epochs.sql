@@ -1,10 +1,11 @@
 -- New lives for the states of wallets: whatever was decided under an older epoch and is not here yet never will be.
 -- $1 wallets   $2 at least this epoch   $3 used from memory from now on?   $4–$6 epoch, seq and hash of what Redis has as acknowledged
+-- $7 how far
 -- `holds`: the journal has what the state in Redis knew to be in it, unless that is past.
 UPDATE wallets w
-SET epoch = greatest(w.epoch + 1, r.epoch_min, floor.epoch + 1), owner = 'redis', memory = w.memory OR r.memory
-FROM unnest($1::uuid[], $2::bigint[], $3::boolean[], $4::bigint[], $5::bigint[], $6::bytea[])
-       AS r(ref, epoch_min, memory, known_epoch, known_seq, known_hash),
+SET epoch = greatest(w.epoch, r.epoch_min - 1, floor.epoch) + r.step, owner = 'redis', memory = w.memory OR r.memory
+FROM unnest($1::uuid[], $2::bigint[], $3::boolean[], $4::bigint[], $5::bigint[], $6::bytea[], $7::bigint[])
+       AS r(ref, epoch_min, memory, known_epoch, known_seq, known_hash, step),
      (SELECT timeline_epoch() AS epoch OFFSET 0) AS floor
 WHERE w.ref = r.ref
 RETURNING replace(w.ref::text, '-', '') AS ref, w.epoch, w.memory, w.seq, encode(w.head, 'hex') AS head, w.at, w.available, w.reserved, w.credit_limit, w.status, w.due, w.since,

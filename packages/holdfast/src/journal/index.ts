@@ -7,6 +7,7 @@ export {
   PostgresAttempts,
 } from './attempts.js'
 export * from './audits.js'
+export type { EpochStep } from './epochs.js'
 export {
   type FeedHead,
   type FeedItem,

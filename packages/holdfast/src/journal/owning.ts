@@ -1,15 +1,18 @@
 import { type Entry, isWhole, REMEMBERED } from '../machine/index.js'
 import { isOfData, type Postgres, type Transaction } from '../postgres/index.js'
 import { bytesArray } from './array-text.js'
+import type { EpochStep } from './epochs.js'
 import { type EntryRow, type HoldRow, readEntry, readState, type StateRow, type WalletTableRow } from './rows.js'
 import type { Raise, Snapshot, TakeOver } from './types.js'
 
 /** Who decides about a wallet from now on, and the state with its open holds to begin with. */
 export class Owning {
   readonly #postgres: Postgres
+  readonly #step: EpochStep
 
-  constructor(postgres: Postgres) {
+  constructor(postgres: Postgres, step: EpochStep) {
     this.#postgres = postgres
+    this.#step = step
   }
 
   async raise(raises: readonly Raise[]): Promise<(Snapshot | 'locked' | null)[]> {
@@ -33,8 +36,9 @@ export class Owning {
       const mine = new Set(there.flatMap((row) => (row.free ? [row.ref] : [])))
       free = raises.filter(({ ref }) => mine.has(ref))
     }
+    const values = [...valuesOf(free), `{${free.map(() => this.#step())}}`]
     const rows =
-      free.length > 0 ? await tx.query<StateRow & { ref: string; holds: boolean }>('raiseEpochs', valuesOf(free)) : []
+      free.length > 0 ? await tx.query<StateRow & { ref: string; holds: boolean }>('raiseEpochs', values) : []
     const holds = await openHolds(tx, rows)
     const recent = await recentEntries(tx, rows)
     for (const [n, row] of rows.entries()) {
@@ -48,7 +52,7 @@ export class Owning {
     { joinOnly = false, announce = false }: TakeOver,
   ): Promise<Snapshot | 'memory' | 'loaded' | null> {
     return this.#withHolds(ref, async (tx): Promise<Snapshot | 'memory' | 'loaded' | null> => {
-      const [row] = await tx.query<StateRow>('takeOver', [ref, joinOnly, announce])
+      const [row] = await tx.query<StateRow>('takeOver', [ref, joinOnly, announce, this.#step()])
       if (row) return snapshot(row, (await openHolds(tx, [{ ref, since: row.since }]))[0] ?? [])
       const [there] = await tx.query<WalletTableRow>('readWallets', [`{${ref}}`])
       if (!there) return null

@@ -17,6 +17,7 @@ import type {
   Verified,
   VerifiedHold,
 } from './audits.js'
+import { epochStep } from './epochs.js'
 import { type EntryRow, type HoldRow, readEntry, readState, type StateRow } from './rows.js'
 
 interface PageRow {
@@ -166,6 +167,7 @@ export class PostgresAudits implements Audits {
       right.due,
       right.since,
       right.epoch,
+      epochStep(),
     ])
     return rows.length > 0
   }

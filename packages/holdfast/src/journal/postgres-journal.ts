@@ -2,6 +2,7 @@ import type { Entry, Stock } from '../machine/index.js'
 import type { Postgres } from '../postgres/index.js'
 import { Appending } from './appending.js'
 import { bytesArray, textArray } from './array-text.js'
+import { type EpochStep, epochStep } from './epochs.js'
 import { Owning } from './owning.js'
 import { type EntryRow, readEntry, readWalletRow, type WalletTableRow } from './rows.js'
 import { type Ask, prove, stop } from './standing.js'
@@ -33,13 +34,15 @@ export class PostgresJournal implements Journal {
   readonly #ask: Ask
   readonly #appending: Appending
   readonly #owning: Owning
+  readonly #step: EpochStep
   readonly #stocks: Stocks
 
-  constructor(postgres: Postgres) {
+  constructor(postgres: Postgres, step: EpochStep = epochStep) {
     this.#postgres = postgres
+    this.#step = step
     this.#ask = (name, values) => postgres.query(name, values)
     this.#appending = new Appending(postgres)
-    this.#owning = new Owning(postgres)
+    this.#owning = new Owning(postgres, step)
     this.#stocks = new Stocks(this.#ask)
   }
 
@@ -182,6 +185,7 @@ export class PostgresJournal implements Journal {
       metadata === '' ? null : metadata,
       creditLimit,
       Buffer.from(head, 'hex'),
+      this.#step(),
     ])
     return row?.made ?? false
   }

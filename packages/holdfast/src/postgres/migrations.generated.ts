@@ -40,7 +40,7 @@ $$;
 -- (Later epochs than this timeline's are those of a dump that was restored into a younger server: it goes on from there.) Fails on a server
 -- in recovery: nothing is decided on a replica.
 CREATE FUNCTION least_epoch() RETURNS bigint LANGUAGE sql VOLATILE SET search_path FROM CURRENT AS $$
-  SELECT greatest(s.epoch_floor, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint * 1000000000)
+  SELECT greatest(s.epoch_floor, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint * 1000000000000)
   FROM settings s
 $$;
 
@@ -55,7 +55,7 @@ BEGIN
   IF stopped IS NOT NULL THEN
     RAISE EXCEPTION 'Entries that were acknowledged are missing: nothing is decided before "holdfast reconcile"' USING ERRCODE = 'HF001';
   END IF;
-  RETURN greatest(floor_epoch, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint * 1000000000);
+  RETURN greatest(floor_epoch, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint * 1000000000000);
 END $$;
 ` },
   { version: 2, name: 'journal', sql: `-- Wallets and their journal.
@@ -87,7 +87,7 @@ CREATE TABLE wallets (
   initial_limit bigint NOT NULL,
   -- What the chain of its entries begins with.
   genesis bytea NOT NULL,
-  -- timeline of this Postgres × 10^9 + how often it was raised: see timeline_epoch().
+  -- timeline of this Postgres × 10^12 + how far it was raised since, by chance (src/journal/epochs.ts): see timeline_epoch().
   epoch bigint NOT NULL,
   -- Who decides under this epoch.
   owner wallet_owner NOT NULL,
@@ -239,7 +239,7 @@ DECLARE
   whole boolean;
   seen integer[];
 BEGIN
-  SELECT greatest(s.epoch_floor, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint * 1000000000),
+  SELECT greatest(s.epoch_floor, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint * 1000000000000),
          s.stopped_at IS NOT NULL, s.feed_until > clock_ms()
   INTO floor_epoch, stopped, feeding FROM settings s;
   IF stopped THEN

@@ -59,7 +59,7 @@ ORDER BY k.n, e.seq`,
 -- raised is left for one that is far above any that was, because how far they had come is not written down anywhere else.
 UPDATE wallets w
 SET seq = $7, head = $8, at = $9, available = $10, reserved = $11, credit_limit = $12, status = $13::wallet_status, due = $14, since = $15,
-    epoch = greatest(timeline_epoch(), CASE WHEN w.epoch < 4503599627370496 THEN w.epoch ELSE $16::bigint + 1000000 END, $16) + 1,
+    epoch = greatest(timeline_epoch(), CASE WHEN w.epoch < 4503599627370496 THEN w.epoch ELSE $16::bigint + 1000000 END, $16) + $17,
     owner = 'postgres'
 WHERE w.ref = $1 AND w.epoch = $2 AND w.seq = $3 AND w.head = $4 AND w.available = $5 AND w.reserved = $6
   AND NOT EXISTS (SELECT FROM entries e WHERE e.wallet = $1 AND e.seq > $7)
@@ -589,7 +589,7 @@ FROM transfers ORDER BY attempt LIMIT $1`,
 WITH now AS MATERIALIZED (SELECT clock_ms() AS ms), made AS (
   INSERT INTO wallets (ref, tenant, id, currency, metadata, opened_at, initial_limit, genesis, epoch, owner, seq, head, at, available, reserved,
                        credit_limit, status, due, since)
-  VALUES ($1, $2, $3, $4, $5, (SELECT ms FROM now), $6, $7, timeline_epoch() + 1, 'postgres', 0, $7, (SELECT ms FROM now), 0, 0, $6,
+  VALUES ($1, $2, $3, $4, $5, (SELECT ms FROM now), $6, $7, timeline_epoch() + $8, 'postgres', 0, $7, (SELECT ms FROM now), 0, 0, $6,
           'active', 0, 0)
   ON CONFLICT (ref) DO NOTHING
   RETURNING ref
@@ -665,11 +665,12 @@ SET template = excluded.template, items = excluded.items, item_count = excluded.
 WHERE (sale_schedules.template, sale_schedules.items) IS DISTINCT FROM (excluded.template, excluded.items)`,
   raiseEpochs: `-- New lives for the states of wallets: whatever was decided under an older epoch and is not here yet never will be.
 -- $1 wallets   $2 at least this epoch   $3 used from memory from now on?   $4–$6 epoch, seq and hash of what Redis has as acknowledged
+-- $7 how far
 -- \`holds\`: the journal has what the state in Redis knew to be in it, unless that is past.
 UPDATE wallets w
-SET epoch = greatest(w.epoch + 1, r.epoch_min, floor.epoch + 1), owner = 'redis', memory = w.memory OR r.memory
-FROM unnest($1::uuid[], $2::bigint[], $3::boolean[], $4::bigint[], $5::bigint[], $6::bytea[])
-       AS r(ref, epoch_min, memory, known_epoch, known_seq, known_hash),
+SET epoch = greatest(w.epoch, r.epoch_min - 1, floor.epoch) + r.step, owner = 'redis', memory = w.memory OR r.memory
+FROM unnest($1::uuid[], $2::bigint[], $3::boolean[], $4::bigint[], $5::bigint[], $6::bytea[], $7::bigint[])
+       AS r(ref, epoch_min, memory, known_epoch, known_seq, known_hash, step),
      (SELECT timeline_epoch() AS epoch OFFSET 0) AS floor
 WHERE w.ref = r.ref
 RETURNING replace(w.ref::text, '-', '') AS ref, w.epoch, w.memory, w.seq, encode(w.head, 'hex') AS head, w.at, w.available, w.reserved, w.credit_limit, w.status, w.due, w.since,
@@ -904,10 +905,10 @@ UPDATE settings
 SET stopped_at = coalesce(stopped_at, clock_ms()), stopped_because = coalesce(stopped_because, $2), stopped_epoch = greatest(stopped_epoch, $1)
 WHERE epoch_floor < $1`,
   takeNumbers: `SELECT take_numbers($1, $2, $3, $4, false, $5) AS last`,
-  takeOver: `-- The Postgres path owns the wallet before it decides: an epoch of Redis is raised, unless $2, and one of its own is joined, unless $3.
+  takeOver: `-- The Postgres path owns the wallet before it decides: an epoch of Redis is raised, by $4, unless $2, and one of its own is joined, unless $3.
 UPDATE wallets
 SET epoch = CASE WHEN NOT $3::boolean AND owner = 'postgres' AND epoch > timeline_epoch() THEN epoch
-                 ELSE greatest(epoch + 1, timeline_epoch() + 1) END,
+                 ELSE greatest(epoch, timeline_epoch()) + $4 END,
     owner = 'postgres'
 WHERE ref = $1 AND NOT memory AND (NOT $2::boolean OR owner = 'postgres' AND epoch > timeline_epoch())
 RETURNING epoch, memory, seq, encode(head, 'hex') AS head, at, available, reserved, credit_limit, status, due, since, clock_ms() AS clock`,

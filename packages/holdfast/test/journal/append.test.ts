@@ -226,7 +226,7 @@ describe.each(Object.keys(SUBJECTS))('append to the journal of %s', (name) => {
 
   test('a dump of a later timeline, restored into a younger server, goes on from its own epochs', async () => {
     const wallet = await newWallet(subject.journal)
-    const later = await raise(subject.journal, wallet.ref, { epochMin: wallet.state.epoch + 1_000_000_000 })
+    const later = await raise(subject.journal, wallet.ref, { epochMin: wallet.state.epoch + 1_000_000_000_000 })
     wallet.state.epoch = later?.state.epoch ?? 0
     expect(await append(subject.journal, wallet.file(wallet.credit('a')))).toEqual([{ type: 'appended' }])
     const { epoch, seq, head } = wallet.state

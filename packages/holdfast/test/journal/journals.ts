@@ -37,14 +37,15 @@ export interface Subject {
   close(): Promise<void>
 }
 
+/** Both raise epochs by one, so that they can be compared. */
 export const SUBJECTS: Record<string, () => Promise<Subject>> = {
   Postgres: async () => {
     const postgres = new Postgres(await freshDatabase())
     return {
-      journal: new PostgresJournal(postgres),
+      journal: new PostgresJournal(postgres, () => 1),
       intents: new PostgresIntents(postgres),
       payments: new PostgresPayments(postgres),
-      leaveTimeline: () => run(postgres, 'UPDATE wallets SET epoch = epoch - 1000000000'),
+      leaveTimeline: () => run(postgres, 'UPDATE wallets SET epoch = epoch - 1000000000000'),
       close: () => postgres.close(),
     }
   },

@@ -3,7 +3,7 @@ import type { Journal, Snapshot } from '../../src/journal/index.js'
 import { type Entry, genesisHash, type WalletState } from '../../src/machine/index.js'
 import { append, kept, load, newRef, newWallet, raise, SUBJECTS, type Subject, verdictsOf, Writer } from './journals.js'
 
-const TIMELINE = 1_000_000_000
+const TIMELINE = 1_000_000_000_000
 /** Later than any clock: the time of a wallet only moves forward. */
 const START = 5_000_000_000_000
 const NO_FACTS = { refunded: 0, holdClosed: true, hold: { charged: 10, refunded: 0 } }

@@ -18,7 +18,7 @@ let journal: PostgresJournal
 beforeAll(async () => {
   url = await freshDatabase()
   postgres = new Postgres(url, PATIENT)
-  journal = new PostgresJournal(postgres)
+  journal = new PostgresJournal(postgres, () => 1)
 })
 afterAll(() => postgres.close())
 
@@ -303,7 +303,7 @@ test('a deadline that passes while an append waits for its row counts, if the ro
   const deadline = Date.now() + 300
   let appending: Promise<string[]> | undefined
   await other.transaction(async (tx) => {
-    await tx.query('takeOver', [wallet.ref, false, false])
+    await tx.query('takeOver', [wallet.ref, false, false, 1])
     appending = verdictsOf(new PostgresJournal(patient), [{ ref: wallet.ref, entry: wallet.credit('a'), deadline }])
     await vi.waitFor(() => expect(Date.now()).toBeGreaterThan(deadline + 20), { timeout: 20_000, interval: 20 })
   })

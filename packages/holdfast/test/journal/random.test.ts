@@ -15,7 +15,7 @@ let journals: [Journal, Journal]
 
 beforeAll(async () => {
   postgres = new Postgres(await freshDatabase())
-  journals = [new PostgresJournal(postgres), new SimJournal(new SimDatabase({ now: () => Date.now() }))]
+  journals = [new PostgresJournal(postgres, () => 1), new SimJournal(new SimDatabase({ now: () => Date.now() }))]
 })
 afterAll(() => postgres.close())
 

@@ -29,7 +29,7 @@ describe.each(Object.keys(SUBJECTS))('how the journal of %s stands', (name) => {
     const unopened = { ...opened, ref: newRef() }
     const forked = { ...there, hash: 'e'.repeat(40) }
     const standing = await journal.prove([there, missing, opened, unopened, forked])
-    expect(standing).toMatchObject({ floor: 1_000_000_000, settled: 0, stopped: null })
+    expect(standing).toMatchObject({ floor: 1_000_000_000_000, settled: 0, stopped: null })
     expect(standing.missing).toEqual([missing, unopened, forked])
   })
 

@@ -17,9 +17,9 @@ afterAll(() => server.stop())
 test('a promoted replica takes nothing that the server before it had decided, and goes on under epochs of its own', async () => {
   const before = new Postgres(server.url)
   await migrate(before)
-  const wallet = await newWallet(new PostgresJournal(before))
+  const wallet = await newWallet(new PostgresJournal(before, () => 1))
   await append(new PostgresJournal(before), wallet.file(wallet.credit('a')))
-  expect(wallet.state.epoch).toBe(1_000_000_002)
+  expect(wallet.state.epoch).toBe(1_000_000_000_002)
   await before.close()
 
   // The same data as a replica: it follows nobody, and waits to be promoted.
@@ -28,7 +28,7 @@ test('a promoted replica takes nothing that the server before it had decided, an
   chmodSync(signal, 0o666)
   await server.restart()
   const postgres = new Postgres(server.url)
-  const journal = new PostgresJournal(postgres)
+  const journal = new PostgresJournal(postgres, () => 1)
   const { epoch, seq, head } = wallet.state
   const refusal = { ref: wallet.ref, epoch, seq, head, key: 'refused', hold: '' }
   const pending = wallet.file(wallet.credit('b'))
@@ -45,6 +45,6 @@ test('a promoted replica takes nothing that the server before it had decided, an
   expect(await append(journal, pending)).toEqual([{ type: 'epoch', epoch, owner: 'redis' }])
   expect(await journal.confirm([refusal])).toMatchObject([{ stands: false, epoch }])
   const raised = await raise(journal, wallet.ref)
-  expect(raised?.state.epoch).toBe(2_000_000_001)
+  expect(raised?.state.epoch).toBe(2_000_000_000_001)
   await postgres.close()
 }, 120_000)

@@ -1,0 +1,86 @@
+import { Redis } from 'ioredis'
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { freshDatabase, freshRedis } from '../../../../test/servers.js'
+import { PostgresJournal } from '../../src/journal/index.js'
+import { command } from '../../src/machine/index.js'
+import { Postgres } from '../../src/postgres/index.js'
+import { Keys } from '../../src/redis/index.js'
+import { until } from '../api/support/paths.js'
+import { run } from '../journal/journals.js'
+import { Engines, openWallet } from './support/engines.js'
+
+/** A Postgres that was put back to before a raise, with the timeline that it always had. No entry is lost by that, and so nobody misses any. */
+
+const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 6), shards: 1 })
+const engines = new Engines(keys)
+let redisUrl: string
+let redis: Redis
+let postgres: Postgres
+let journal: PostgresJournal
+beforeAll(async () => {
+  redisUrl = await freshRedis()
+  redis = new Redis(redisUrl)
+  postgres = new Postgres(await freshDatabase())
+  journal = new PostgresJournal(postgres)
+})
+afterEach(() => engines.close())
+afterAll(async () => {
+  redis.disconnect()
+  await postgres.close()
+})
+
+const LEDGER = { memory: false }
+const credit = (key: string) => command({ kind: 'credit', key, amount: 100 })
+const epochOf = async (ref: string) => (await journal.read([ref]))[0]?.epoch as number
+
+/** What is appended waits until the gate is opened. */
+class GatedJournal extends PostgresJournal {
+  gate: Promise<void> | null = null
+
+  override async append(...asked: Parameters<PostgresJournal['append']>): ReturnType<PostgresJournal['append']> {
+    await this.gate
+    return super.append(...asked)
+  }
+}
+
+it('gives no epoch a second time: what was decided under the lost one is not accepted beside the next', async () => {
+  const place = keys.of('put back')
+  await openWallet(journal, place, 'put back')
+  const gated = new GatedJournal(postgres)
+  const { engine: first } = engines.start({ redisUrl, postgres, journal: gated })
+  await first.submit(place, credit('before'), LEDGER)
+  const before = await epochOf(place.ref)
+  await redis.del(place.walletKey)
+  await first.touch(place)
+  const lost = await epochOf(place.ref)
+
+  let open = (): void => {}
+  gated.gate = new Promise((resolve) => {
+    open = resolve
+  })
+  const slow = first.submit(place, credit('slow'), LEDGER)
+  await until(() => first.load.backlog === 1)
+  await run(postgres, `UPDATE wallets SET epoch = ${before} WHERE ref = '${place.ref}'`)
+  await redis.del(place.walletKey)
+
+  // Another process has it loaded, by the same server, decides, and dies before it appends that.
+  const { engine: second, sequencer } = engines.start({ redisUrl, postgres })
+  await second.touch(place)
+  expect(await epochOf(place.ref)).not.toBe(lost)
+  const { life, clock } = await sequencer.look(place, 0, 'test', 0)
+  const { answers } = await sequencer.decide({
+    life,
+    wallets: [{ place, epochMin: 0, epoch: 0, acked: 0, known: 0 }],
+    commands: [{ wallet: 0, command: credit('left behind'), deadline: clock + 20_000, memory: false }],
+  })
+  expect(answers).toMatchObject([{ type: 'accepted', seq: 2 }])
+
+  gated.gate = null
+  open()
+  const heard = [await slow]
+  for (const key of ['left behind', 'next']) heard.push(await first.submit(place, credit(key), LEDGER))
+  const entries = await journal.entries(place.ref, 1, 10)
+  expect(entries.map(({ key }) => key).sort()).toEqual(['before', 'left behind', 'next', 'slow'])
+  for (const { entry } of heard) expect(entries.find(({ key }) => key === entry?.key)?.hash).toBe(entry?.hash)
+  expect(await journal.read([place.ref])).toMatchObject([{ seq: 4, available: 400 }])
+})
