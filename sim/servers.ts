@@ -85,10 +85,6 @@ export class Servers {
     if (acked > seq) this.problems.add(`${wallet}: ${acked} is taken for acknowledged, the journal has ${seq}`)
   }
 
-  get wasPutBack(): boolean {
-    return this.#putBackUnder !== undefined
-  }
-
   get #nothingSetRight(): boolean {
     return this.#putBackUnder === this.postgres.database.epochFloor
   }

@@ -41,20 +41,30 @@ export const FORGETTING: readonly Mutant[] = [
     from: 19_720,
   },
   {
-    rule: 'what is known of one life of Redis is not taken for known of another',
-    without:
-      'Postgres was put back to before a raise, two servers have the same epoch, and yes is said to what only one of them knows',
+    rule: 'what nobody waits for is loaded anew where others have gone on',
+    without: 'Redis keeps a balance that is in no journal, and what was acknowledged from memory is never durable',
     patches: [
       {
-        file: `${ENGINE}/lane.ts`,
-        find: '(epoch === this.epoch && life !== this.life)',
-        replace: 'epoch < 0',
+        file: `${ENGINE}/appender.ts`,
+        find: "return (type === 'epoch' || type === 'stale') && lane.active === 0",
+        replace: 'return false && lane.active === 0',
       },
-      { file: `${ENGINE}/lane.ts`, find: ' || life !== this.life) return', replace: ') return' },
-      { file: LUA, find: 'if t.epoch == w.epoch and told_life == life then', replace: 'if t.epoch == w.epoch then' },
     ],
     within: 10,
-    from: 15_570,
+    from: 625,
+  },
+  {
+    rule: 'no epoch is given twice',
+    without:
+      'Postgres was put back to before a raise, and gives its epoch to another state: what was decided on the one is accepted beside the other',
+    patches: [
+      {
+        file: 'sim/postgres.ts',
+        find: 'step: () => chance.integer(1, 10_000_000)',
+        replace: 'step: () => chance.integer(1, 1)',
+      },
+    ],
+    within: 100,
   },
   {
     rule: 'wallets used from memory have no Postgres path',

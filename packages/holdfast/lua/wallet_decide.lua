@@ -4,7 +4,7 @@
 -- ARGV  1    how many commands
 --       2    all the rest, packed (src/sequencer/message.ts writes it): the caller's clock (ms), how far ahead of it the server's clock may
 --            be believed (ms), after how long somebody should look after a pending entry (ms), how many pending entries a wallet may have,
---            how many agendas, how many wallets, the life of the server by whose clock the deadlines are, and of which the wallets' epochs are
+--            how many agendas, how many wallets, the life of the server by whose clock the deadlines are
 --            then for each wallet   numbers of the keys of its agenda and its stock (0: it has none), name on the agenda, least epoch to trust, epoch of the next two, acknowledged seq,
 --                                   seq up to which the caller has entries
 --            then for each command  wallet (1…), flags, kind, key, its mark, params, hold, counter, metadata, amount, ttl, deadline; for a refund also
@@ -105,7 +105,7 @@ for i = 1, wallet_count do
     w.name = t.name
     w.agenda_key = KEYS[t.agenda]
     w.known = 0
-    if t.epoch == w.epoch and told_life == life then
+    if t.epoch == w.epoch then
       w.acked = math.min(w.seq, math.max(w.acked, t.acked))
       w.known = t.known
     end

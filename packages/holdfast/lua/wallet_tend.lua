@@ -4,9 +4,8 @@
 -- KEYS  1 the shard's agenda   2… the wallets, then the stock of those that are sales
 -- ARGV  1 how many wallets   2 the caller's clock, ms   3 how far ahead of it the server's clock may be believed, ms
 --       4 after how long somebody should look after a pending entry, ms   5 after how long an idle wallet leaves, ms
---       then for each wallet: name on the agenda, life of the server (none: this one) and epoch of the next, acknowledged seq, number of the
---       key of its stock (0: it has none)
--- Returns { server's clock, its life, a reply for each wallet … }: {epoch, acked, entry, …} · {'gone'} (not here, or not to be trusted) · {'left'}
+--       then for each wallet: name on the agenda, epoch of the next, acknowledged seq, number of the key of its stock (0: it has none)
+-- Returns { server's clock, a reply for each wallet … }: {epoch, acked, entry, …} · {'gone'} (not here, or not to be trusted) · {'left'}
 --         {'broken'}: its state can't be worked with; it stays as it is, and on the agenda
 -- @keys 2+
 -- @resend safe
@@ -29,15 +28,15 @@ local touch = { kind = 'touch', key = '', hold = '' }
 
 local function tend(i)
   local key = KEYS[i + 1]
-  local name, told_life, told_epoch, told_acked, stock = unpack(ARGV, 1 + 5 * i, 5 + 5 * i)
-  stock = tonumber(stock)
+  local name = ARGV[2 + 4 * i]
+  local stock = tonumber(ARGV[5 + 4 * i])
   local w = read_wallet(key, CORE_ALONE, life, 0)
   if not w or (w.has_stock and not open_stock(w, KEYS[stock], {})) then
     redis.call('ZREM', KEYS[1], name)
     return { 'gone' }
   end
-  if tonumber(told_epoch) == w.epoch and (told_life == life or told_life == '') then
-    w.acked = math.min(w.seq, math.max(w.acked, tonumber(told_acked)))
+  if tonumber(ARGV[3 + 4 * i]) == w.epoch then
+    w.acked = math.min(w.seq, math.max(w.acked, tonumber(ARGV[4 + 4 * i])))
   end
   w.clock = time_of(w, clock, caller_clock, ahead_max)
   local answer = decide(w, touch, w.clock)
@@ -63,7 +62,7 @@ local function tend(i)
   return reply
 end
 
-local reply = { digits(clock), life }
+local reply = { digits(clock) }
 for i = 1, tonumber(ARGV[1]) do
   local fine, answer = pcall(tend, i)
   reply[#reply + 1] = fine and answer or { 'broken' }

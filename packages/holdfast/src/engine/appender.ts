@@ -155,7 +155,7 @@ export class Appender {
     switch (verdict.type) {
       case 'appended':
       case 'there':
-        lane.acknowledge(item)
+        lane.acknowledge(entry)
         for (const waiter of item.waiters) this.#serve(waiter, item)
         this.#checkpoint(item)
         return
@@ -212,8 +212,7 @@ export class Appender {
     }
     if (gaps > 1) {
       const look = await sequencer.look(lane.place, 0, asker, 0).catch(() => null)
-      const { life, pending = [] } = look ?? { life: '' }
-      const missing = pending.map(({ entry }): Item => ({ lane, life, entry, waiters: [], gaps: 0 }))
+      const missing = look?.pending.map(({ entry }): Item => ({ lane, entry, waiters: [], gaps: 0 })) ?? []
       telemetry.count?.('holdfast_recoveries_total', { what: 'help' }, missing.length)
       this.add(missing)
     }

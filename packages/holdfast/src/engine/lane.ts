@@ -17,8 +17,6 @@ export type RefusalAnswer = Extract<Answer, { type: 'rejected' | 'conflict' }>
 /** An entry on its way from Redis to the journal. */
 export interface Item {
   readonly lane: Lane
-  /** In which life of the server it was decided. */
-  readonly life: string
   readonly entry: Entry
   readonly waiters: Waiter[]
   /** How often Postgres found that something before it was missing. */
@@ -45,8 +43,6 @@ export interface Owned {
 export class Lane implements Knowledge {
   readonly place: Place
   epochMin = 0
-  /** What follows is of this life of the server, and of this epoch. */
-  life = ''
   epoch = 0
   acked = 0
   known = 0
@@ -88,14 +84,13 @@ export class Lane implements Knowledge {
 
   /** Takes in what a script returned. Gives the entries that are new to this process, as items to be appended. */
   learn(run: PendingRun): Item[] {
-    const { life, epoch } = run
-    if (epoch > this.epoch || (epoch === this.epoch && life !== this.life)) this.#begin(life, epoch, run.acked)
-    const current = epoch === this.epoch
+    if (run.epoch > this.epoch) this.#begin(run.epoch, run.acked)
+    const current = run.epoch === this.epoch
     if (current && run.acked > this.acked) this.acked = run.acked
     const fresh: Item[] = []
     for (const entry of run.entries) {
       if (current && entry.seq <= this.known) continue
-      const item: Item = { lane: this, life, entry, waiters: [], gaps: 0 }
+      const item: Item = { lane: this, entry, waiters: [], gaps: 0 }
       fresh.push(item)
       if (!current) continue
       this.items.set(entry.seq, item)
@@ -104,9 +99,9 @@ export class Lane implements Knowledge {
     return fresh
   }
 
-  acknowledge({ life, entry }: Item): void {
+  acknowledge(entry: Entry): void {
     this.stales = 0
-    if (entry.epoch !== this.epoch || life !== this.life) return
+    if (entry.epoch !== this.epoch) return
     if (entry.seq > this.acked) this.acked = entry.seq
     if (entry.seq > this.known) this.known = entry.seq
     this.items.delete(entry.seq)
@@ -115,7 +110,7 @@ export class Lane implements Knowledge {
   /** Nothing older than this epoch is to be believed any more. What is on its way gets its own verdict. */
   distrust(epochMin: number): void {
     if (epochMin > this.epochMin) this.epochMin = epochMin
-    if (this.epoch < this.epochMin) this.#begin('', 0, 0)
+    if (this.epoch < this.epochMin) this.#begin(0, 0)
   }
 
   /** Something was lost to another who decides for the wallet. */
@@ -123,8 +118,7 @@ export class Lane implements Knowledge {
     this.rivalsUntil = now + RIVALS_MS
   }
 
-  #begin(life: string, epoch: number, acked: number): void {
-    this.life = life
+  #begin(epoch: number, acked: number): void {
     this.epoch = epoch
     this.acked = acked
     this.known = acked

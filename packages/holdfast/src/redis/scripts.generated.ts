@@ -10229,7 +10229,7 @@ end)
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: 'a4b8192e7938e71c289ca0f616fe3fe068b343e0',
+  sha1: 'b2e76d60631dbc307720a8c3f88590594f5c85f6',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -11394,7 +11394,7 @@ if w then
 w.name = t.name
 w.agenda_key = KEYS[t.agenda]
 w.known = 0
-if t.epoch == w.epoch and told_life == life then
+if t.epoch == w.epoch then
 w.acked = math.min(w.seq, math.max(w.acked, t.acked))
 w.known = t.known
 end
@@ -15036,7 +15036,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: '251fd621794ad26aebd02ce13865cd47af2ac869',
+  sha1: '76521cf7253ae4767919f1b45157f506b77d3b1d',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -16145,15 +16145,15 @@ local life = incarnation()
 local touch = { kind = 'touch', key = '', hold = '' }
 local function tend(i)
 local key = KEYS[i + 1]
-local name, told_life, told_epoch, told_acked, stock = unpack(ARGV, 1 + 5 * i, 5 + 5 * i)
-stock = tonumber(stock)
+local name = ARGV[2 + 4 * i]
+local stock = tonumber(ARGV[5 + 4 * i])
 local w = read_wallet(key, CORE_ALONE, life, 0)
 if not w or (w.has_stock and not open_stock(w, KEYS[stock], {})) then
 redis.call('ZREM', KEYS[1], name)
 return { 'gone' }
 end
-if tonumber(told_epoch) == w.epoch and (told_life == life or told_life == '') then
-w.acked = math.min(w.seq, math.max(w.acked, tonumber(told_acked)))
+if tonumber(ARGV[3 + 4 * i]) == w.epoch then
+w.acked = math.min(w.seq, math.max(w.acked, tonumber(ARGV[4 + 4 * i])))
 end
 w.clock = time_of(w, clock, caller_clock, ahead_max)
 local answer = decide(w, touch, w.clock)
@@ -16178,7 +16178,7 @@ w.agenda = 0
 write_wallet(w, KEYS[1], name, wanted)
 return reply
 end
-local reply = { digits(clock), life }
+local reply = { digits(clock) }
 for i = 1, tonumber(ARGV[1]) do
 local fine, answer = pcall(tend, i)
 reply[#reply + 1] = fine and answer or { 'broken' }

@@ -41,8 +41,6 @@ export type Answer =
 
 /** What is pending in a wallet, as far as the caller did not have it yet, and up to where Redis knows it to be in the journal. */
 export interface PendingRun {
-  /** Of the server. An epoch may be given twice, where Postgres was put back to before it: then to two servers, or two lives of one. */
-  life: string
   epoch: number
   acked: number
   entries: Entry[]
@@ -134,19 +132,19 @@ export function readBatch(bytes: Buffer, walletCount: number, wallets: readonly 
   const clock = reader.number()
   const life = reader.life()
   const runs: BatchReply['runs'] = []
-  while (runs.length < walletCount) runs.push(readRun(reader, life))
+  while (runs.length < walletCount) runs.push(readRun(reader))
   const answers: Answer[] = []
   for (const wallet of wallets) answers.push(readAnswer(reader, runs[wallet] as PendingRun | Untrusted))
   if (reader.at !== bytes.length) throw new RangeError(`A reply of ${bytes.length} bytes, read up to ${reader.at}`)
   return { clock, life, runs, answers }
 }
 
-function readRun(reader: MessageReader, life: string): PendingRun | Untrusted {
+function readRun(reader: MessageReader): PendingRun | Untrusted {
   if (reader.byte() !== TRUSTED) {
     const why = reader.string(reader.byte()) as Distrust
     return { type: 'untrusted', why, epoch: reader.number() }
   }
-  const run: PendingRun = { life, epoch: reader.number(), acked: reader.number(), entries: [] }
+  const run: PendingRun = { epoch: reader.number(), acked: reader.number(), entries: [] }
   for (let left = reader.count(); left > 0; left -= 1) run.entries.push(readEntry(reader))
   return run
 }

@@ -42,8 +42,6 @@ export interface Knowledge {
   readonly place: Place
   /** States of an older epoch are not to be trusted. */
   readonly epochMin: number
-  /** The life of the server that the next three are about; where it is not said, the one that is asked. */
-  readonly life?: string
   /** The epoch that the next two are about. */
   readonly epoch: number
   /** Up to here the journal has it. */
@@ -60,7 +58,7 @@ export interface SequencedCommand {
 }
 
 export interface Batch {
-  /** The life of the Redis server by whose clock the deadlines are, null for none; in another one nothing is decided, and nothing believed that is known of a wallet. */
+  /** The life of the Redis server by whose clock the deadlines are, null for none; in another one nothing is decided. */
   readonly life: string | null
   readonly wallets: readonly Knowledge[]
   /** `wallet` is an index into `wallets`. */
@@ -154,12 +152,12 @@ export class Sequencer {
     message.short(wallets.length)
     message.life(life)
     for (const { place } of wallets) keys.push(place.walletKey)
-    for (const { place, epochMin, life: of, epoch, acked, known } of wallets) {
+    for (const { place, epochMin, epoch, acked, known } of wallets) {
       message.short(agendas.get(place.agendaKey) as number)
       message.short(place.isSale ? keys.push(place.stockKey) : 0)
       message.string(place.agendaName, 2)
       message.number(epochMin)
-      message.number(of === undefined || of === life ? epoch : 0)
+      message.number(epoch)
       message.number(acked)
       message.number(known)
     }
@@ -338,17 +336,16 @@ export class Sequencer {
     const keys = [agendaKey]
     const args: (string | number)[] = [wallets.length, now(), aheadMaxMs, helpAfterMs, idleAfterMs]
     for (const { place } of wallets) keys.push(place.walletKey)
-    for (const { place, life = '', epoch, acked } of wallets) {
-      args.push(place.agendaName, life, epoch, acked, place.isSale ? keys.push(place.stockKey) : 0)
+    for (const { place, epoch, acked } of wallets) {
+      args.push(place.agendaName, epoch, acked, place.isSale ? keys.push(place.stockKey) : 0)
     }
-    const [, of, ...reply] = (await this.#runner.run(walletTend, keys, args)) as [Buffer, Buffer, ...Buffer[][]]
-    const life = String(of)
-    return reply.map((words) => {
+    const reply = (await this.#runner.run(walletTend, keys, args)) as [Buffer, ...Buffer[][]]
+    return reply.slice(1).map((words) => {
       const [first, acked] = words as Buffer[]
       const epoch = String(first)
       if (epoch === 'gone' || epoch === 'left') return null
       if (epoch === 'broken') return 'broken'
-      return { life, epoch: Number(epoch), acked: Number(acked), entries: readEntries(words as Buffer[], 2) }
+      return { epoch: Number(epoch), acked: Number(acked), entries: readEntries(words as Buffer[], 2) }
     })
   }
 }
