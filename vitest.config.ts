@@ -20,6 +20,8 @@ export default defineConfig({
     include: ['packages/*/test/**/*.test.ts', '{sim,chaos,bench}/test/**/*.test.ts', 'test/**/*.test.ts'],
     testTimeout: 60_000,
     hookTimeout: 120_000,
+    // What comes at once on a machine at rest may take its time on a busy one.
+    expect: { poll: { timeout: 20_000 } },
     globalSetup: at('test/setup.ts'),
     // Two cores: what a file runs at once are processes that keep one busy each.
     maxConcurrency: 2,

@@ -69,6 +69,8 @@ export async function evictKeys(trial: Trial): Promise<number> {
     await redis.config('SET', 'maxmemory-policy', 'allkeys-random')
     // What was used may have been given back by then: buffers, most of it.
     for (let tries = 0; tries < EVICT_TRIES_MAX && (await gone()) === 0; tries += 1) {
+      // Who has nothing to give up would only refuse all that comes.
+      if ((await redis.dbsize()) === 0) break
       await redis.config('SET', 'maxmemory', (await number('memory', 'used_memory')) - 20_000)
       await sleep(300)
     }

@@ -1,6 +1,7 @@
-import { appendFileSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { appendFileSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { describe as describeProcess } from '../scripts/processes.mjs'
 import { type Clone, type Command, cloneRepository } from './clone.js'
 
 let clone: Clone
@@ -15,7 +16,8 @@ const lastLine = (command: Command) => command.output().trimEnd().split('\n').at
 
 function runTests(name: string, source: string): Command {
   writeFileSync(join(clone.path, 'test', name), source)
-  return clone.run('npm', ['test', '--', `test/${name}`])
+  // Errors go where the rest goes, as in a terminal: of two pipes, what was said last may arrive first.
+  return clone.run('sh', ['-c', 'exec npm test -- "$0" 2>&1', `test/${name}`])
 }
 
 const IMPORT = "import { expect, test } from 'vitest'\n"
@@ -64,7 +66,7 @@ test('two set-ups at once do the work once', async () => {
   rmSync(join(clone.path, 'packages/services/dist'), { recursive: true })
   // Somebody else holds the lock until both are there: however late one of them is, they meet.
   const lock = join(clone.path, 'node_modules/.cache/holdfast/setup.lock')
-  writeFileSync(lock, `${process.pid} ${startTicks()}`)
+  writeFileSync(lock, `${process.pid} ${describeProcess(process.pid)?.startTicks}`)
   const both = [1, 2].map(() => clone.run('npm', ['run', '--silent', 'build']))
   const waits = new RegExp(`Waiting for the set-up that process ${process.pid} is doing…`)
   await Promise.all(both.map((command) => command.seen(waits)))
@@ -76,12 +78,6 @@ test('two set-ups at once do the work once', async () => {
   await again.ended
   expect(again.output()).toBe('')
 })
-
-/** Of this process, as the system tells them of others: by them a lock is known to be its holder's. */
-function startTicks(): string | undefined {
-  const stat = readFileSync('/proc/self/stat', 'utf8')
-  return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]
-}
 
 test('a build that fails says so and is tried again', async () => {
   const broken = join(clone.path, 'packages/services/src/broken.ts')

@@ -27,7 +27,8 @@ it('says what it does, and what it does not understand', async () => {
   expect(help.output).toContain('--topology single|sentinel|cluster')
   const refused = await chaos('--topology', 'triple')
   expect(refused).toEqual({ code: 2, output: '--topology: expected single, sentinel, cluster, got triple\n' })
-})
+  // The first to ask for a build waits for it.
+}, 180_000)
 
 it.each([
   [['--minutes', 'long'], '--minutes: expected a number up to 1440, got long'],

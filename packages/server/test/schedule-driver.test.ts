@@ -88,4 +88,4 @@ it('finishes what somebody has left, also where the first try fails, and where i
   await expect.poll(() => isReady(sale), { timeout: 30_000 }).toBe(true)
   await driver.close()
   await mine.close()
-}, 60_000)
+}, 120_000)

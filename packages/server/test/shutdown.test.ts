@@ -36,7 +36,13 @@ const SLOW = { slowMs: 5_000, graceMs: 30_000 }
 
 /** The slow one, and the one that asks. */
 async function untilInFlight(url: string): Promise<void> {
-  while (!/^http_requests_in_flight 2$/m.test(await (await fetch(`${url}/metrics`)).text()));
+  const deadline = performance.now() + 30_000
+  for (;;) {
+    const metrics = await (await fetch(`${url}/metrics`)).text()
+    if (/^http_requests_in_flight 2$/m.test(metrics)) return
+    const [inFlight] = /^http_requests_in_flight .*$/m.exec(metrics) ?? ['nothing of it']
+    if (performance.now() > deadline) throw new Error(`The slow request was never seen under way: ${inFlight}`)
+  }
 }
 
 async function untilRefused(url: string): Promise<void> {

@@ -187,7 +187,7 @@ describe('holdfast stripe402 import', () => {
       balances: { store: '18000', wallets: '18000' },
     })
     expect([await count('wallets'), await count('entries')]).toEqual([300, 1_500])
-  }, 90_000)
+  })
 
   it('reads a Cluster', async () => {
     const addresses = await sharedCluster()
@@ -202,7 +202,7 @@ describe('holdfast stripe402 import', () => {
     // Others have left clients there too, and may be at them.
     await run(['stripe402', 'import'], { env })
     expect(await balanceOf(env.DATABASE_URL, `stripe402:${clientId}`)).toBe('60')
-  }, 90_000)
+  })
 })
 
 describe('holdfast stripe402 verify', () => {

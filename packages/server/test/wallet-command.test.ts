@@ -67,8 +67,7 @@ describe('holdfast wallet', () => {
     expect(rowsOf(shown)).toMatchObject([{ AVAILABLE: '48,100', RESERVED: '0', 'CREDIT LIMIT': '70', ENTRIES: '12' }])
     expect(shown).toContain('{"plan":"pro"}')
     expect(await done('explain', 'ann', 'call')).toContain('1,700 usd charged, 800 usd returned')
-    // A process for each of these.
-  }, 90_000)
+  })
 
   it('pages, and says how to go on', async () => {
     for (const id of ['page-a', 'page-b']) await done('open', id, '--currency', 'usd')

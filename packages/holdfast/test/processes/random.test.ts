@@ -32,7 +32,8 @@ const PLACES: Record<string, () => Promise<Place>> = {
     }
   },
   'a Cluster': async () => {
-    const cluster = await startRedisCluster()
+    // Nobody dies there: a machine that stands still for a moment must not be taken for that.
+    const cluster = await startRedisCluster({ nodeTimeoutMs: 10_000 })
     return {
       redis: { cluster: [...cluster.addresses] },
       async forget() {

@@ -284,7 +284,7 @@ describe('reconciling', () => {
     const { port } = new URL(postgres)
     const proxy = await startProxy(Number(port))
     const url = Object.assign(new URL(postgres), { port: String(proxy.port) }).href
-    const [hf, paused] = [await connect(), await connect({ postgres: url, timeout: 20_000 })]
+    const [hf, paused] = [await connect(), await connect({ postgres: url, timeout: 60_000 })]
     // It knows the Redis that decides, so that the first call for another wallet is decided at once.
     await paused.wallet('other').open({ currency: 'usd' })
     await paused.wallet('other').credit(1, { key: 'in' })
@@ -305,7 +305,7 @@ describe('reconciling', () => {
     expect((await hf.wallet('w').entries()).map(({ key }) => key)).toEqual(['in', 'after', 'held'])
     await close(paused)
     await proxy.close()
-  })
+  }, 120_000)
 
   it('goes through all masters of a Cluster, and leaves wallets of other databases on it alone', async () => {
     const cluster = { cluster: await sharedCluster() }

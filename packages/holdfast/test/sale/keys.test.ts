@@ -109,9 +109,11 @@ describe.each(Object.entries(places))('the keys of a sale on %s', (_, start) => 
     // A wallet and its stock end together, so that what is true of the one is true of the other.
     expect(seen.some(({ pending }) => pending === true)).toBe(true)
     expect(seen.filter(({ pending, stays }) => pending !== null && pending !== stays < 0)).toEqual([])
+    // What was set aside for a load that came to nothing goes after a minute.
+    const stocks = async () => (await samples()).filter(({ key }) => key.includes(':stock:'))
+    await expect.poll(stocks, { timeout: 90_000 }).toHaveLength(3)
     const kept = await samples()
     expect(kept.filter(({ key }) => key.includes(':wallet:'))).toHaveLength(3)
-    expect(kept.filter(({ key }) => /:stock:v1:[0-9a-f]{32}$/.test(key))).toHaveLength(3)
     for (const { stays } of kept) expect(stays).toBeLessThanOrEqual(HOUR)
 
     await anHourLater()
@@ -123,7 +125,7 @@ describe.each(Object.entries(places))('the keys of a sale on %s', (_, start) => 
     expect(await sale.status()).toMatchObject({ stock: 446, reserved: 0, sold: 54 })
     for (const { stays } of await samples()) expect(stays).toBeGreaterThan(0)
     for (const { stays } of await samples()) expect(stays).toBeLessThanOrEqual(HOUR)
-  }, 120_000)
+  }, 240_000)
 })
 
 describe('the keys of a sale while the clock moves', () => {
@@ -225,4 +227,4 @@ it('gives back what ran out in a sale that is nowhere in Redis, once', async () 
   expect(rows.map(({ kind }) => kind)).toEqual(['credit', 'hold', 'expire'])
   await Promise.all([client.end(), hf.close()])
   raw.disconnect()
-}, 60_000)
+}, 120_000)

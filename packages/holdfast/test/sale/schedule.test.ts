@@ -137,7 +137,7 @@ describe('a schedule', () => {
     const { openedUntil } = (await schedule.get()) as { openedUntil: number }
     await expect.poll(() => schedule.current(), { timeout: 20_000 }).toBeNull()
     expect((await schedule.get())?.openedUntil).toBe(openedUntil)
-  })
+  }, 120_000)
 
   it('takes the items that the first has made for a slot', async () => {
     const made: string[] = []
@@ -229,7 +229,7 @@ describe('a schedule', () => {
       await refused
       expect(await schedule.slots()).toEqual([])
       await patient.close()
-    }, 60_000)
+    }, 120_000)
 
     it('takes one that is the same', async () => {
       await hf.sale(nameOf('same')).open({ ...HOURLY, startsAt, endsAt })
@@ -262,10 +262,11 @@ describe('a schedule', () => {
 describe('processes', () => {
   /** So close to the end of a slot the server is asked what time it is. */
   const ALLOWED_MS = 1_000
+  const SLOT_MS = 2_000
   const order = (schedule: string, more: Partial<WorkerOrder> = {}): WorkerOrder => ({
     ...urls,
     schedule,
-    options: { every: 2_000, ahead: 20_000, perUser: 1_000 },
+    options: { every: SLOT_MS, ahead: 20_000, perUser: 1_000 },
     name: 'w',
     items: 100,
     ...more,
@@ -277,15 +278,18 @@ describe('processes', () => {
     const schedule = hf.saleSchedule('many')
     const bought = new Map<string, number>()
     let refused = 0
-    let slowestMs = 0
+    let doubtUntil = 0
     const buyer = async (user: string) => {
       for (let past = ''; bought.size < 6; ) {
         const asked = performance.now()
         const sale = await schedule.current()
-        slowestMs = Math.max(slowestMs, performance.now() - asked)
+        const told = performance.now()
+        // A server's time that took longer to come than is allowed for may be too old for as long as both go by it: a slot, at most.
+        if (told - asked >= ALLOWED_MS) doubtUntil = told + SLOT_MS
+        const isSure = told >= doubtUntil
         if (!sale) throw new Error('There was a moment without a sale')
-        // Told that one is over, whoever asks again is told of the next: unless the server's time took longer to come than is allowed for.
-        if (slowestMs < ALLOWED_MS) expect(sale.id > past).toBe(true)
+        // Told that one is over, whoever asks again is told of the next.
+        if (isSure) expect(sale.id > past).toBe(true)
         expect(sale.id >= past).toBe(true)
         const n = bought.get(sale.id) ?? 0
         bought.set(sale.id, n + 1)
@@ -293,7 +297,7 @@ describe('processes', () => {
         const answers = await Promise.allSettled(item.map((id) => sale.checkout({ user, items: [{ id }], key: key() })))
         const codes = answers.map((one) => (one.status === 'rejected' ? one.reason.code : 'yes'))
         if (codes.includes('sale_not_active')) {
-          refused += 1
+          if (isSure) refused += 1
           expect((await sale.status())?.startsAt).toBeLessThan(Date.now())
           past = sale.id
         } else if (n < 100) expect(codes.toSorted()).toEqual(['invalid_argument', 'invalid_argument', 'yes'])
@@ -306,11 +310,11 @@ describe('processes', () => {
       await begun[0]?.kill()
     }
     await Promise.all([killing(), ...['ann', 'bob'].map(buyer)])
-    if (slowestMs < ALLOWED_MS) expect(refused).toBeLessThanOrEqual(2 * bought.size)
+    expect(refused).toBeLessThanOrEqual(2 * bought.size)
     for (const worker of begun) await worker.kill()
     const slots = (await schedule.slots()).toReversed()
     for (const [n, { startsAt, endsAt }] of slots.entries()) {
-      expect(endsAt - startsAt).toBe(2_000)
+      expect(endsAt - startsAt).toBe(SLOT_MS)
       if (n > 0) expect(startsAt).toBe(slots[n - 1]?.endsAt)
     }
     expect(await salesOf('many')).toEqual(slots.map(({ sale }) => sale).toSorted())
@@ -346,6 +350,6 @@ describe('processes', () => {
       expect(await sale?.status()).toMatchObject({ stock: isBegun ? 7 : 4, sold: 0, reserved: 0 })
       await mine.stop()
     },
-    60_000,
+    120_000,
   )
 })

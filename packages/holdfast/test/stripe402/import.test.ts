@@ -63,8 +63,8 @@ beforeAll(async () => {
     redis: await freshRedis(),
     postgres: await freshDatabase(),
     telemetry: {
-      count: (metric) => {
-        if (metric === 'holdfast_entries_total') onEntry()
+      count: (metric, labels) => {
+        if (metric === 'holdfast_entries_total' && labels?.verdict === 'appended') onEntry()
       },
     },
   })
@@ -79,6 +79,7 @@ describe.each(Object.entries(SOURCES))('from %s', (_, open) => {
   })
   afterAll(() => source.close())
   beforeEach(async () => {
+    onEntry = () => {}
     await source.empty()
     tenants += 1
     target = hf.forTenant(`import-${tenants}`)

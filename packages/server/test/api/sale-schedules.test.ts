@@ -253,7 +253,7 @@ describe('servers', () => {
       // Who is closed in the middle of a slot leaves it to the others, and says so.
       .filter((line) => !line.includes('Holdfast is being closed'))
     expect(failed).toEqual([])
-  }, 90_000)
+  })
 
   it('that start finish what those that died have left, however long ago', async () => {
     const settings = { databaseUrl: api.databaseUrl, redisUrl: api.redisUrl }
@@ -291,5 +291,5 @@ describe('servers', () => {
     const opened = (await slotsOf('both')).length
     await expect.poll(async () => (await slotsOf('both')).length, { timeout: 30_000 }).toBeGreaterThan(opened + 1)
     for (const id of ['both', 'beside']) await call('POST', `${path(id)}/pause`)
-  }, 90_000)
+  }, 240_000)
 })

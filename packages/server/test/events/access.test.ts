@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { Api, type Caller } from '../support/api.js'
 import { EventReader } from '../support/sse.js'
+import { unlessStalled } from '../support/stalls.js'
 
 let api: Api
 let key: string
@@ -106,18 +107,15 @@ describe('who listens', () => {
 
   it('is cut off within a second when its key is revoked, and so are the tokens that were made with it', async () => {
     const stays = await EventReader.open(api.url, key)
-    // The fastest of three: how long it takes is asked here, not how busy the machine is.
-    const tookMs: number[] = []
-    while (tookMs.length < 3) {
+    await unlessStalled(async () => {
       const { text, key: made } = await api.backend.keys.create({ tenant: 'default', name: 'brief', scopes: ['read'] })
       const { token } = (await api.as(text)('POST', '/v1/wallets/eu-1/tokens', { body: { scopes: ['read'] } })).body
       const readers = [await EventReader.open(api.url, text), await EventReader.open(api.url, token)]
       await api.backend.keys.revoke(made.id)
       const revokedAt = performance.now()
       for (const reader of readers) await reader.end()
-      tookMs.push(performance.now() - revokedAt)
-    }
-    expect(Math.min(...tookMs)).toBeLessThan(1_000)
+      expect(performance.now() - revokedAt).toBeLessThan(1_000)
+    })
     await credit(call, 'eu-1')
     await stays.until((events) => events.length === 1)
     await stays.cut()

@@ -25,9 +25,7 @@ async function servers(count: number) {
 }
 
 describe('two servers', () => {
-  it('one of them tells, each event once; when it is killed the other goes on and leaves nothing out', {
-    timeout: 90_000,
-  }, async () => {
+  it('one of them tells, each event once; when it is killed the other goes on and leaves nothing out', async () => {
     const { processes, urls, send } = await servers(2)
     const [one, two] = urls as [string, string]
     const receiver = await Receiver.start()

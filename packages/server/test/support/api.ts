@@ -15,7 +15,7 @@ import { SALE_DEFAULTS } from './settings.js'
 /** On a machine that stands still for a moment Redis would be taken to be away, and a webhook not to have answered. */
 const PATIENT = {
   redis: { commandTimeoutMs: 20_000, connectTimeoutMs: 20_000 },
-  postgres: { connectTimeoutMs: 20_000, lockTimeoutMs: 20_000 },
+  postgres: { connectTimeoutMs: 20_000, lockTimeoutMs: 20_000, statementTimeoutMs: 20_000 },
   deliveries: { timeoutMs: 20_000 },
 }
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })

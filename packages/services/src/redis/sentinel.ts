@@ -26,6 +26,8 @@ export interface RedisSentinelHandle {
 const NAME = 'holdfast'
 const QUORUM = 2
 const READY_TIMEOUT_MS = 30_000
+/** Sentinels that could not agree on who leads a failover try again only after twice their timeout: nobody should wait for a minute then. */
+const FAILOVER_TIMEOUT_MAX_MS = 10_000
 const IN_MEMORY = ['save ""', 'appendonly no', 'repl-diskless-sync yes', 'repl-diskless-sync-delay 0']
 
 export async function startRedisSentinel(options: RedisSentinelOptions = {}): Promise<RedisSentinelHandle> {
@@ -42,7 +44,7 @@ export async function startRedisSentinel(options: RedisSentinelOptions = {}): Pr
     const sentinelSettings = [
       `sentinel monitor ${NAME} 127.0.0.1 ${master.port} ${QUORUM}`,
       `sentinel down-after-milliseconds ${NAME} ${downAfterMs}`,
-      `sentinel failover-timeout ${NAME} ${10 * downAfterMs}`,
+      `sentinel failover-timeout ${NAME} ${Math.min(10 * downAfterMs, FAILOVER_TIMEOUT_MAX_MS)}`,
       `sentinel parallel-syncs ${NAME} 2`,
     ]
     const sentinel = (name: string) => group.add(name, () => sentinelSettings, true)

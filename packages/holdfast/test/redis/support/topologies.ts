@@ -63,7 +63,7 @@ async function single(): Promise<Topology> {
     flushScripts: () => eachNode([server], (node) => node.script('FLUSH')),
     async failOver() {
       await server.kill()
-      // As long as a failover takes at least: callers notice.
+      // Long enough that callers notice.
       await new Promise((resolve) => setTimeout(resolve, 700))
       await server.restart()
     },
