@@ -146,7 +146,12 @@ export class Onlooker {
     return new Promise((resolve, reject) => {
       this.#world.plan(this.#delayMs(), () => {
         if (!this.#servers.postgres.up) return reject(new PostgresError('not_executed', 'audit: away'))
-        const answer = run()
+        let answer: T
+        try {
+          answer = run()
+        } catch (error) {
+          return reject(error)
+        }
         this.#world.plan(this.#delayMs(), () => resolve(answer))
       })
     })

@@ -13,6 +13,7 @@ import {
   deadlineOf,
   type EpochStep,
   type Inspection,
+  JournalEnds,
   limitAfter,
   type Open,
   type OpenIntent,
@@ -226,7 +227,7 @@ export class SimDatabase {
 
   stock(ref: string, seq: number): Stock {
     const entries = this.#wallets.get(ref)?.entries ?? []
-    if (entries.length < seq) throw new Error(`The journal ends before ${seq}, which its row said that it has`)
+    if (entries.length < seq) throw new JournalEnds(seq)
     return stockOf(entries.slice(0, seq))
   }
 

@@ -1,3 +1,4 @@
+import { JournalEnds } from '../journal/index.js'
 import { applyStock, type Entry, type Stock, type WalletState } from '../machine/index.js'
 import type { Place } from '../redis/index.js'
 import { type HotStock, stockField, stockFields, stockSize } from '../sequencer/index.js'
@@ -21,7 +22,9 @@ const DIFFERENCES_MAX = 20
  */
 export async function compareStock(run: Run, place: Place, state: WalletState): Promise<Difference[] | null> {
   const { parts, limits, work } = run
-  const following = new Following(run, place, state, await parts.journal.stock(place.ref, state.seq))
+  const begun = await beginning(run, place, state)
+  if (!begun) return null
+  const following = new Following(run, place, state, begun)
   const { stock } = following
   const differences: Difference[] = []
   // Of a large one a part, anywhere in it: so nobody has to keep where one has been.
@@ -40,6 +43,16 @@ export async function compareStock(run: Run, place: Place, state: WalletState): 
     if (some.length === 0) return compareSize(stock, hot)
   }
   return differences.slice(0, DIFFERENCES_MAX)
+}
+
+/** Null: the journal is not the one any more that its row was of. What Postgres has lost is for others to tell. */
+async function beginning({ parts }: Run, { ref }: Place, { seq }: WalletState): Promise<Stock | null> {
+  try {
+    return await parts.journal.stock(ref, seq)
+  } catch (error) {
+    if (error instanceof JournalEnds) return null
+    throw error
+  }
 }
 
 /** The names of so many more, or of all that are left. */

@@ -11,6 +11,13 @@ const WORTH_NOTING = 1_000
 const FIELDS_MAX = 4_000_000
 const IDLE_MS = 600_000
 
+/** It ends before an entry that its row had when it was read: Postgres was put back in between. */
+export class JournalEnds extends Error {
+  constructor(seq: number) {
+    super(`The journal ends before ${seq}, which its row had`)
+  }
+}
+
 /** A stock as JSON. Numbers and words only, in arrays: it may have tens of thousands of rows. */
 interface Noted {
   taken: [item: number, taken: number][]
@@ -94,7 +101,7 @@ export class Stocks {
       const [first] = rows
       const last = rows.at(-1)
       if (isFirst && first?.hash.toString('hex') !== known.head) return false
-      if (!last) throw new Error(`The journal ends before ${seq}, which its row says that it has`)
+      if (!last) throw new JournalEnds(seq)
       for (const { kind, key, hold, params, metadata } of isFirst ? rows.slice(1) : rows) {
         applyStock(known.stock, { kind, key: key ?? '', hold: hold ?? '', params, metadata: metadata ?? '' })
       }

@@ -169,7 +169,7 @@ export interface Journal {
   takeOver(ref: string, how?: TakeOver): Promise<Snapshot | 'memory' | 'loaded' | null>
   /**
    * The stock of a sale after its entry `seq`. By itself, because it may take seconds, and neither its row nor those who raise other epochs
-   * should wait for that: what is before an entry never changes.
+   * should wait for that: what is before an entry never changes. `JournalEnds` where it has no such entry any more.
    */
   stock(ref: string, seq: number): Promise<Stock>
   /** Entries by key; null where there is none. */
