@@ -35,7 +35,7 @@ import { asRead, type Checkpoint, CLOSES_HOLD, chargeOf, type Kept, openHolds, s
 import { paymentTable, transferTable } from './intents.js'
 
 const EPOCHS_A_TIMELINE = 1_000_000_000_000
-const EPOCHS_SKIPPED = 1_000_000
+const EPOCHS_SKIPPED = 10_000_000_000
 
 /** For a checker: a wallet and all that was ever appended to it. */
 export interface SimWallet {

@@ -148,7 +148,7 @@ export const PROTOCOL: readonly Mutant[] = [
         replace: "if (attempt.memory) return attempt.accept(entry, true, 'memory')",
       },
     ],
-    from: 740,
+    from: 140,
     within: 60,
   },
   {
@@ -191,7 +191,7 @@ export const PROTOCOL: readonly Mutant[] = [
     rule: 'a "no" waits until no call without an answer can be decided any more',
     without: 'refused, and then a copy of the same call arrives late and is committed',
     patches: [{ file: `${ENGINE}/router.ts`, find: 'if (askedAt >= attempt.unansweredUntil)', replace: 'if (true)' }],
-    from: 500,
+    from: 80,
     within: 300,
   },
   {

@@ -1,7 +1,7 @@
--- Things go on, unless it was stopped anew meanwhile: under epochs above all that are known, and a million above that for what nobody knows of any more.
+-- Things go on, unless it was stopped anew meanwhile: under epochs above all that are known, and a thousand raises above that, the longest that there are, for what nobody knows of any more.
 -- Numbers that must never come twice skip what may have been given out since the backup.
 UPDATE settings
-SET epoch_floor = greatest(least_epoch(), $1, stopped_epoch, (SELECT max(w.epoch) FROM wallets w)) + 1000000,
+SET epoch_floor = greatest(least_epoch(), $1, stopped_epoch, (SELECT max(w.epoch) FROM wallets w)) + 10000000000,
     stopped_at = NULL, stopped_because = NULL, stopped_epoch = 0
 WHERE stopped_at = $2
 RETURNING epoch_floor AS floor,

@@ -59,7 +59,7 @@ ORDER BY k.n, e.seq`,
 -- raised is left for one that is far above any that was, because how far they had come is not written down anywhere else.
 UPDATE wallets w
 SET seq = $7, head = $8, at = $9, available = $10, reserved = $11, credit_limit = $12, status = $13::wallet_status, due = $14, since = $15,
-    epoch = greatest(timeline_epoch(), CASE WHEN w.epoch < 4503599627370496 THEN w.epoch ELSE $16::bigint + 1000000 END, $16) + $17,
+    epoch = greatest(timeline_epoch(), CASE WHEN w.epoch < 4503599627370496 THEN w.epoch ELSE $16::bigint + 10000000000 END, $16) + $17,
     owner = 'postgres'
 WHERE w.ref = $1 AND w.epoch = $2 AND w.seq = $3 AND w.head = $4 AND w.available = $5 AND w.reserved = $6
   AND NOT EXISTS (SELECT FROM entries e WHERE e.wallet = $1 AND e.seq > $7)
@@ -412,10 +412,10 @@ SELECT e.seq, e.at, e.kind, e.hold_amount, e.hold_captured, e.hold_left, e.hold_
 FROM entries e
 WHERE e.wallet = $1 AND e.seq >= $3 AND e.seq < $4 AND e.hold = $2 AND e.of_seq IS NULL
 ORDER BY e.seq DESC LIMIT 1`,
-  liftStop: `-- Things go on, unless it was stopped anew meanwhile: under epochs above all that are known, and a million above that for what nobody knows of any more.
+  liftStop: `-- Things go on, unless it was stopped anew meanwhile: under epochs above all that are known, and a thousand raises above that, the longest that there are, for what nobody knows of any more.
 -- Numbers that must never come twice skip what may have been given out since the backup.
 UPDATE settings
-SET epoch_floor = greatest(least_epoch(), $1, stopped_epoch, (SELECT max(w.epoch) FROM wallets w)) + 1000000,
+SET epoch_floor = greatest(least_epoch(), $1, stopped_epoch, (SELECT max(w.epoch) FROM wallets w)) + 10000000000,
     stopped_at = NULL, stopped_because = NULL, stopped_epoch = 0
 WHERE stopped_at = $2
 RETURNING epoch_floor AS floor,
