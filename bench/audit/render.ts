@@ -1,5 +1,5 @@
 import type { Measured } from '../harness/statistics.js'
-import type { Alone, AuditData, Beside } from './suite.js'
+import type { Alone, AuditData, Beside, SaleAlone } from './suite.js'
 
 const TITLES: Record<Beside['company'], string> = {
   none: 'no audits',
@@ -7,7 +7,7 @@ const TITLES: Record<Beside['company'], string> = {
   constant: 'one audit after the other',
 }
 
-export function render({ plan, first, second, beside, machine, commandLine }: AuditData): string {
+export function render({ plan, first, second, sale, beside, machine, commandLine }: AuditData): string {
   return `# Audits
 
 What audits cost: \`${commandLine}\`. ${number(plan.wallets)} wallets with an entry each that nobody uses,
@@ -19,6 +19,12 @@ By itself, on demand (which works for half of the time):
 |---|---|---|---|---|---|---|
 ${alone('of wallets that were never audited: journals are read', first)}
 ${alone('of wallets that were: what was verified is compared', second)}
+
+A sale in Redis with ${number(plan.saleItems)} items, half of them sold, by a process that has not read its journal before, with \`full\`:
+
+| fields | s | Node, µs a field | Redis | Postgres |
+|---|---|---|---|---|
+${stock(sale)}
 
 Beside ${plan.callers} callers who hold and settle on the ${number(plan.hotWallets)} wallets, in a process of their own; the audits run in another, and all
 of it on the same ${machine.cores} cores. Median of ${plan.rounds} rounds of ${plan.measureMs / 1_000} s, in turn, and their range; the ratio is taken round by round.
@@ -41,6 +47,12 @@ function alone(title: string, { wallets, entries, seconds, cpuUs }: Alone): stri
     cpuUs.redis.toFixed(1),
   ]
   return `| ${[...cells, cpuUs.postgres.toFixed(1)].join(' | ')} |`
+}
+
+function stock({ fields, seconds, cpuUs }: SaleAlone): string {
+  const { node, redis, postgres } = cpuUs
+  const figures = [seconds.toFixed(1), node.toFixed(1), redis.toFixed(1), postgres.toFixed(1)]
+  return `| ${[number(fields), ...figures].join(' | ')} |`
 }
 
 function row({ company, pairsPerSecond, ratio, cpuUs, cpuRatio, p99Ms, auditedPerSecond }: Beside): string {

@@ -24,6 +24,17 @@ export interface Alone {
   readonly found: number
 }
 
+/** An audit of all that Redis has of a sale, by a process that has not read its journal before. */
+export interface SaleAlone {
+  /** Sales that were in Redis. */
+  readonly hot: number
+  readonly fields: number
+  readonly seconds: number
+  /** Processor time a field. */
+  readonly cpuUs: Alone['cpuUs']
+  readonly found: number
+}
+
 /** How audits go on beside the callers: not at all, every five minutes as by default, or without a pause between two. */
 export type Company = 'none' | 'usual' | 'constant'
 
@@ -48,6 +59,7 @@ export interface AuditData {
   readonly plan: Plan
   readonly first: Alone
   readonly second: Alone
+  readonly sale: SaleAlone
   readonly beside: readonly Beside[]
 }
 
@@ -62,6 +74,8 @@ const COLD = {
   idOf: (number: number) => `cold-${number}`,
   refOf: (id: string) => createHash('md5').update(id).digest('hex'),
 }
+/** Items in one checkout. */
+const LINES = 100
 const COMPANIES: readonly Company[] = ['none', 'usual', 'constant']
 
 export const runAudit: Suite = async ({ size, commandLine, profileFolder, say, commitDelayMs }) => {
@@ -82,6 +96,8 @@ export const runAudit: Suite = async ({ size, commandLine, profileFolder, say, c
     await seedWallets(client, { ...COLD, first: plan.fresh, end: plan.wallets, audited: true })
     const second = await auditAlone(place, servers)
     say(`audit: ${second.wallets} wallets compared in ${second.seconds.toFixed(1)} s`)
+    const sale = await auditSale(await servers.allot('audited_sale'), servers, plan.saleItems)
+    say(`audit: ${sale.fields} fields of a sale compared in ${sale.seconds.toFixed(1)} s`)
     const beside = await measureBeside({ plan, place, worker, client, servers, say })
     await client.end()
     const data: AuditData = {
@@ -91,6 +107,7 @@ export const runAudit: Suite = async ({ size, commandLine, profileFolder, say, c
       plan,
       first,
       second,
+      sale,
       beside,
     }
     return { suite: 'audit', failures: failuresOf(data), markdown: render(data), plots: new Map(), data }
@@ -100,7 +117,33 @@ export const runAudit: Suite = async ({ size, commandLine, profileFolder, say, c
   }
 }
 
-async function auditAlone({ redisUrl, databaseUrl }: Place, servers: Servers): Promise<Alone> {
+async function auditAlone(place: Place, servers: Servers): Promise<Alone> {
+  const { report, cpuUs } = await auditMetered(place, servers, false)
+  const { wallets, entries, durationMs, counts } = report
+  return { wallets, entries, seconds: durationMs / 1_000, cpuUs: cpuUs(wallets), found: counts.found }
+}
+
+/** Half of the items are sold, a hundred to each buyer. */
+async function auditSale(place: Place, servers: Servers, items: number): Promise<SaleAlone> {
+  const hf = await Holdfast.connect({ redis: place.redisUrl, postgres: place.databaseUrl, audit: false })
+  const sale = hf.sale('audited')
+  const ids = Array.from({ length: items }, (_, number) => ({ id: `item-${number}` }))
+  await sale.open({ items: ids, perUser: LINES, startsAt: Date.now() - 1_000, endsAt: Date.now() + 3_600_000 })
+  const buyers = Math.floor(items / 2 / LINES)
+  for (let buyer = 0; buyer < buyers; buyer += 1) {
+    const user = `buyer-${buyer}`
+    const { code } = await sale.checkout({ user, items: ids.slice(buyer * LINES, (buyer + 1) * LINES), key: user })
+    await sale.purchase(code)
+  }
+  await hf.close()
+  const { report, cpuUs } = await auditMetered(place, servers, true)
+  // An item each, for each buyer one and one for the key; and when the sale ends.
+  const fields = buyers * (LINES + 2) + 1
+  const { hot, durationMs, counts } = report
+  return { hot, fields, seconds: durationMs / 1_000, cpuUs: cpuUs(fields), found: counts.found }
+}
+
+async function auditMetered({ redisUrl, databaseUrl }: Place, servers: Servers, full: boolean) {
   const hf = await Holdfast.connect({ redis: redisUrl, postgres: databaseUrl, audit: false })
   try {
     const meter = () => ({
@@ -109,14 +152,14 @@ async function auditAlone({ redisUrl, databaseUrl }: Place, servers: Servers): P
       postgres: treeCpuMs(servers.postgresPid) * 1_000,
     })
     const before = meter()
-    const { wallets, entries, durationMs, counts } = await hf.audit()
+    const report = await hf.audit({ full })
     const after = meter()
-    const cpuUs = {
-      node: (after.node - before.node) / wallets,
-      redis: (after.redis - before.redis) / wallets,
-      postgres: (after.postgres - before.postgres) / wallets,
-    }
-    return { wallets, entries, seconds: durationMs / 1_000, cpuUs, found: counts.found }
+    const cpuUs = (shares: number): Alone['cpuUs'] => ({
+      node: (after.node - before.node) / shares,
+      redis: (after.redis - before.redis) / shares,
+      postgres: (after.postgres - before.postgres) / shares,
+    })
+    return { report, cpuUs }
   } finally {
     await hf.close()
   }
@@ -200,15 +243,17 @@ export function failuresOf({
   plan,
   first,
   second,
+  sale,
   beside,
-}: Pick<AuditData, 'plan' | 'first' | 'second' | 'beside'>): string[] {
+}: Pick<AuditData, 'plan' | 'first' | 'second' | 'sale' | 'beside'>): string[] {
   const failures: string[] = []
   const fresh = plan.fresh + plan.hotWallets
   const all = plan.wallets + plan.hotWallets
   if (first.wallets !== fresh) failures.push(`audit: expected ${fresh} wallets to be audited, got ${first.wallets}`)
   if (first.entries < fresh) failures.push(`audit: expected at least ${fresh} entries to be read, got ${first.entries}`)
   if (second.wallets !== all) failures.push(`audit: expected ${all} wallets to be audited, got ${second.wallets}`)
-  const found = first.found + second.found + beside.reduce((sum, one) => sum + one.found, 0)
+  if (sale.hot !== 1) failures.push(`audit: expected one sale in Redis, got ${sale.hot}`)
+  const found = first.found + second.found + sale.found + beside.reduce((sum, one) => sum + one.found, 0)
   if (found > 0) failures.push(`audit: expected no findings, got ${found}`)
   return failures
 }

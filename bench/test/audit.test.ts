@@ -25,6 +25,10 @@ describe('npm run bench -- audit', () => {
     expect(data.second).toMatchObject({ wallets: 510, entries: 0, found: 0 })
   })
 
+  it('audits the stock of a sale', () => {
+    expect(data.sale).toMatchObject({ hot: 1, fields: 205, found: 0 })
+  })
+
   it('measures callers with and without audits beside them', () => {
     expect(data.beside.map(({ company }) => company)).toEqual(['none', 'usual', 'constant'])
     for (const { pairsPerSecond, ratio } of data.beside) {
@@ -40,10 +44,12 @@ describe('npm run bench -- audit', () => {
 it('a run that audited less than there is, or found something, fails', () => {
   const plan = { wallets: 10, fresh: 10, hotWallets: 1 } as AuditData['plan']
   const alone = { wallets: 11, entries: 11, found: 0 } as AuditData['first']
-  const run = { plan, first: alone, second: alone, beside: [] }
+  const sale = { hot: 1, found: 0 } as AuditData['sale']
+  const run = { plan, first: alone, second: alone, sale, beside: [] }
   expect(failuresOf(run)).toEqual([])
   expect(failuresOf({ ...run, second: { ...alone, wallets: 10 } })).toEqual([
     'audit: expected 11 wallets to be audited, got 10',
   ])
+  expect(failuresOf({ ...run, sale: { ...sale, hot: 0 } })).toEqual(['audit: expected one sale in Redis, got 0'])
   expect(failuresOf({ ...run, first: { ...alone, found: 1 } })).toEqual(['audit: expected no findings, got 1'])
 })
