@@ -92,7 +92,7 @@ export class Onlooker {
         stretchMax: 7,
         hotMax: 3,
         stockMax: 3,
-        stockInAllMax: 20,
+        stockInAllMax: 60,
         confirmAfterMs: 2,
         confirmLateAfterMs: 3_000,
       },

@@ -202,7 +202,7 @@ export class SimDatabase {
     const wallet = this.#wallets.get(ref)
     if (!wallet) return null
     const { row } = wallet
-    row.epoch = Math.max(row.epoch, epochMin - 1, this.epochFloor) + this.#step()
+    row.epoch = this.#nextEpoch(Math.max(row.epoch, epochMin - 1, this.epochFloor))
     row.owner = 'redis'
     row.memory ||= memory
     const recent = row.memory ? wallet.entries.slice(-REMEMBERED).map(asRead) : []
@@ -219,7 +219,7 @@ export class SimDatabase {
     const joined = row.owner === 'postgres' && this.#isCurrent(row.epoch)
     if (joinOnly && !joined) return 'loaded'
     if (!joined || announce) {
-      row.epoch = Math.max(row.epoch, this.epochFloor) + this.#step()
+      row.epoch = this.#nextEpoch(Math.max(row.epoch, this.epochFloor))
       row.owner = 'postgres'
     }
     return this.#load(wallet)
@@ -329,7 +329,7 @@ export class SimDatabase {
       metadata,
       openedAt: now,
       initialLimit: creditLimit,
-      epoch: this.epochFloor + this.#step(),
+      epoch: this.#nextEpoch(this.epochFloor),
       owner: 'postgres',
       memory: false,
       seq: 0,
@@ -392,6 +392,10 @@ export class SimDatabase {
 
   #currencyOf(ref: string): string | null {
     return this.#wallets.get(ref)?.row.currency ?? null
+  }
+
+  #nextEpoch(after: number): number {
+    return after + (after % EPOCHS_A_TIMELINE < 0.9 * EPOCHS_A_TIMELINE ? this.#step() : 1)
   }
 
   #isCurrent(epoch: number): boolean {

@@ -33,7 +33,7 @@ export class PostgresServer {
   constructor(world: World) {
     this.#world = world
     // Its own chance: no schedule is another one because of it.
-    const chance = new Chance(0xe90c5)
+    const chance = new Chance(world.seed ^ 0xe90c5)
     this.database = new SimDatabase({
       now: () => Math.floor((this.#clockAt ?? world.now) + this.skewMs),
       step: () => chance.integer(1, 10_000_000),

@@ -32,6 +32,7 @@ const OPTIONS: Partial<EngineOptions> = {
   postgresPathMax: 6,
   leaseMs: 300,
   installWithinMs: 2_000,
+  takeBackEveryMs: 1_000,
   sweepEveryMs: 1_500,
   claimMs: 3_000,
   claimMax: 8,

@@ -46,6 +46,7 @@ interface Event {
 
 /** The order in which things happen. Events at the same time happen in the order in which they were planned. */
 export class World {
+  readonly seed: number
   readonly chance: Chance
   /** Milliseconds since 1970, as no clock in the simulation shows it. */
   now = 1_700_000_000_000
@@ -55,6 +56,7 @@ export class World {
   #planned = 0
 
   constructor(seed: number, traced: boolean) {
+    this.seed = seed
     this.chance = new Chance(seed)
     this.#traced = traced
   }

@@ -68,7 +68,7 @@ export const PROTOCOL: readonly Mutant[] = [
     patches: [
       {
         file: DATABASE,
-        find: 'row.epoch = Math.max(row.epoch, epochMin - 1, this.epochFloor) + this.#step()',
+        find: 'row.epoch = this.#nextEpoch(Math.max(row.epoch, epochMin - 1, this.epochFloor))',
         replace: 'row.epoch = Math.max(row.epoch, this.epochFloor + 1)',
       },
       { file: LUA, find: 'if old and old.epoch >= epoch then', replace: 'if false then' },

@@ -52,5 +52,15 @@ BEGIN
   IF stopped IS NOT NULL THEN
     RAISE EXCEPTION 'Entries that were acknowledged are missing: nothing is decided before "holdfast reconcile"' USING ERRCODE = 'HF001';
   END IF;
-  RETURN greatest(floor_epoch, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint * 1000000000000);
+  floor_epoch := greatest(floor_epoch, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint * 1000000000000);
+  -- Redis takes no epoch from 2^52 on for one.
+  IF floor_epoch >= 4500000000000000 THEN
+    RAISE EXCEPTION 'Timeline 4500 of Postgres: there are no epochs left for it';
+  END IF;
+  RETURN floor_epoch;
 END $$;
+
+-- The next epoch, by that step (src/journal/epochs.ts); by one where a timeline comes to its end, so that none runs into the next.
+CREATE FUNCTION next_epoch(after bigint, step bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
+  SELECT after + CASE WHEN after % 1000000000000 < 900000000000 THEN step ELSE 1 END
+$$;

@@ -2,7 +2,7 @@
 WITH now AS MATERIALIZED (SELECT clock_ms() AS ms), made AS (
   INSERT INTO wallets (ref, tenant, id, currency, metadata, opened_at, initial_limit, genesis, epoch, owner, seq, head, at, available, reserved,
                        credit_limit, status, due, since)
-  VALUES ($1, $2, $3, $4, $5, (SELECT ms FROM now), $6, $7, timeline_epoch() + $8, 'postgres', 0, $7, (SELECT ms FROM now), 0, 0, $6,
+  VALUES ($1, $2, $3, $4, $5, (SELECT ms FROM now), $6, $7, next_epoch(timeline_epoch(), $8), 'postgres', 0, $7, (SELECT ms FROM now), 0, 0, $6,
           'active', 0, 0)
   ON CONFLICT (ref) DO NOTHING
   RETURNING ref

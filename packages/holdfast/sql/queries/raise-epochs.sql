@@ -3,7 +3,7 @@
 -- $7 how far
 -- `holds`: the journal has what the state in Redis knew to be in it, unless that is past.
 UPDATE wallets w
-SET epoch = greatest(w.epoch, r.epoch_min - 1, floor.epoch) + r.step, owner = 'redis', memory = w.memory OR r.memory
+SET epoch = next_epoch(greatest(w.epoch, r.epoch_min - 1, floor.epoch), r.step), owner = 'redis', memory = w.memory OR r.memory
 FROM unnest($1::uuid[], $2::bigint[], $3::boolean[], $4::bigint[], $5::bigint[], $6::bytea[], $7::bigint[])
        AS r(ref, epoch_min, memory, known_epoch, known_seq, known_hash, step),
      (SELECT timeline_epoch() AS epoch OFFSET 0) AS floor

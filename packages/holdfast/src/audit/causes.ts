@@ -63,6 +63,7 @@ export const CAUSES = {
     decides: 'nothing',
     meaning: 'An entry makes or destroys money: its change is not what its kind may do',
   },
+  journal_stock: { decides: 'nothing', meaning: 'An entry of a sale does not say what it did to the stock' },
   journal_limit: { decides: 'nothing', meaning: 'A balance is below its credit limit' },
   books_unbalanced: {
     decides: 'nothing',

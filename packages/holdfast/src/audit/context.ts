@@ -12,8 +12,9 @@ export interface AuditLimits {
   readonly stretchMax: number
   /** Wallets a look into Redis: a call keeps Redis for itself while it runs. */
   readonly hotMax: number
-  /** Fields of a sale's stock a look into Redis, and in all of one sale: of a larger one it is a part each time, another one. */
+  /** Fields of a sale's stock a look into Redis. */
   readonly stockMax: number
+  /** A sale with more of them is compared only where all is: its stock is copied at once, a second for a million fields. */
   readonly stockInAllMax: number
   /** An entry may wait in Redis for the journal for so long. Others help after 10 s. */
   readonly pendingMaxMs: number

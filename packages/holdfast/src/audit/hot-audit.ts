@@ -1,5 +1,4 @@
 import { readAgendaName } from '../engine/index.js'
-import type { WalletState } from '../machine/index.js'
 import { type Place, RedisUnavailable, ScriptError } from '../redis/index.js'
 import type { HotState } from '../sequencer/index.js'
 import type { Difference } from './causes.js'
@@ -136,10 +135,11 @@ export class HotAudit {
       }
     }
     await this.#judgeMoved(places, hot, comparisons)
+    // Of a sale whose numbers are what they should be.
     for (const [index, place] of places.entries()) {
       const state = loadable.get(place.ref)?.state
       if (place.isSale && state && isSame(comparisons[index]))
-        comparisons[index] = await this.#compareStock(place, state)
+        comparisons[index] = await compareStock(this.#run, place, state)
     }
     return new Map(
       places.flatMap((place, index) => {
@@ -148,12 +148,6 @@ export class HotAudit {
         return comparison.type === 'compared' ? [[place, comparison.differences]] : []
       }),
     )
-  }
-
-  /** Of a sale whose numbers are what they should be. */
-  async #compareStock(place: Place, state: WalletState): Promise<Comparison> {
-    const differences = await compareStock(this.#run, place, state)
-    return differences ? { type: 'compared', differences } : { type: 'moved' }
   }
 
   /**

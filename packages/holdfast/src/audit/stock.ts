@@ -1,8 +1,9 @@
-import { JournalEnds } from '../journal/index.js'
+import { JournalEnds, StockUnreadable } from '../journal/index.js'
 import { applyStock, type Entry, type Stock, type WalletState } from '../machine/index.js'
 import type { Place } from '../redis/index.js'
 import { type HotStock, stockField, stockFields, stockSize } from '../sequencer/index.js'
 import type { Difference } from './causes.js'
+import type { Comparison } from './hot.js'
 import type { Run } from './run.js'
 
 /** Enough to see what it is about; the whole of a stock may be wrong. */
@@ -17,41 +18,42 @@ const DIFFERENCES_MAX = 20
  *     Redis, some more                   ──▶ R₂            R₁+1 … R₂ as well, then those
  *
  * Where all that should be there is, and there are as many in all, there are no others.
- *
- * Returns null where nothing can be said: it was loaded anew, or is nothing that anybody would go by.
  */
-export async function compareStock(run: Run, place: Place, state: WalletState): Promise<Difference[] | null> {
+export async function compareStock(run: Run, place: Place, state: WalletState): Promise<Comparison> {
   const { parts, limits, work } = run
-  const begun = await beginning(run, place, state)
-  if (!begun) return null
-  const following = new Following(run, place, state, begun)
-  const { stock } = following
+  const look = (fields: readonly string[]) => parts.sequencer.inspectStock(place, fields)
+  const first = await look([])
+  if (!first || (first.size > limits.stockInAllMax && !work.full)) return ABSENT
+  const stock = await stockAfter(run, place, state)
+  if (!stock) return MOVED
+  if ('cause' in stock) return differing([stock])
+  const following = new Following(run, place, state, stock)
   const differences: Difference[] = []
-  // Of a large one a part, anywhere in it: so nobody has to keep where one has been.
-  let left = work.full ? Number.POSITIVE_INFINITY : limits.stockInAllMax
-  const fields = stockFields(stock)
-  take(fields, Math.floor(Math.max(0, stockSize(stock) - left) * parts.clock.random()))
-  for (;;) {
+  // Those that come to it meanwhile come up as well.
+  for (let fields = stockFields(stock), some = ['']; some.length > 0 && differences.length < DIFFERENCES_MAX; ) {
     work.signal.throwIfAborted()
-    // Those that come to it meanwhile come up as well.
-    const some = take(fields, Math.min(limits.stockMax, left))
-    const hot = await parts.sequencer.inspectStock(place, some)
-    if (!hot || !(await following.follow(hot))) return null
+    some = take(fields, limits.stockMax)
+    const hot = await look(some)
+    if (!hot) return ABSENT
+    if (!(await following.follow(hot))) return MOVED
     differences.push(...compareFields(stock, some, hot))
-    left -= some.length
-    if (differences.length > 0 && (some.length === 0 || differences.length >= DIFFERENCES_MAX)) break
-    if (some.length === 0) return compareSize(stock, hot)
+    if (some.length === 0 && differences.length === 0) differences.push(...compareSize(stock, hot))
   }
-  return differences.slice(0, DIFFERENCES_MAX)
+  return differing(differences.slice(0, DIFFERENCES_MAX))
 }
 
+const ABSENT: Comparison = { type: 'absent' }
+const MOVED: Comparison = { type: 'moved' }
+const differing = (differences: readonly Difference[]): Comparison => ({ type: 'compared', differences })
+
 /** Null: the journal is not the one any more that its row was of. What Postgres has lost is for others to tell. */
-async function beginning({ parts }: Run, { ref }: Place, { seq }: WalletState): Promise<Stock | null> {
+async function stockAfter({ parts }: Run, { ref }: Place, { seq }: WalletState): Promise<Stock | Difference | null> {
   try {
     return await parts.journal.stock(ref, seq)
   } catch (error) {
     if (error instanceof JournalEnds) return null
-    throw error
+    if (!(error instanceof StockUnreadable)) throw error
+    return { cause: 'journal_stock', field: 'metadata', expected: 'what it did', found: OTHER }
   }
 }
 
@@ -95,12 +97,17 @@ class Following {
   }
 
   #take(entries: readonly Entry[]): boolean {
-    for (const entry of entries) {
-      if (entry.seq !== this.#seq + 1) return false
-      applyStock(this.stock, entry)
-      this.#seq = entry.seq
+    try {
+      for (const entry of entries) {
+        if (entry.seq !== this.#seq + 1) return false
+        applyStock(this.stock, entry)
+        this.#seq = entry.seq
+      }
+      return true
+    } catch {
+      // Somebody has damaged it.
+      return false
     }
-    return true
   }
 }
 

@@ -127,7 +127,7 @@ export class Appender {
         const { lane } = item
         if (verdict.type === 'epoch' && lane.active > 0) this.#context.follow(lane, verdict.owner, verdict.epoch)
         if (isFight(verdict)) lost.add(lane)
-        if (isAbandoned(verdict, lane)) refused.add(lane)
+        if (isAbandoned(verdict, lane) && !this.#isLeftToOthers(verdict, lane)) refused.add(lane)
         this.#conclude(item, verdict)
       }
     }
@@ -136,6 +136,18 @@ export class Appender {
     for (const { place } of refused) this.#context.reload(place)
     for (const [, waiting] of gaps) void this.#mend(waiting)
     if (this.#waiting === 0) this.#drained?.()
+  }
+
+  /**
+   * Somebody goes on with it who does not see Redis, and would have to take it over again each time. What is left in Redis harms nobody: now and
+   * then is enough.
+   */
+  #isLeftToOthers(verdict: Verdict, lane: Lane): boolean {
+    if (verdict.type !== 'epoch' || verdict.owner !== 'postgres') return false
+    const { clock, options } = this.#context
+    if (clock.now() < lane.leftToOthersUntil) return true
+    lane.leftToOthersUntil = clock.now() + options.takeBackEveryMs
+    return false
   }
 
   /**

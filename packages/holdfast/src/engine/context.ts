@@ -42,6 +42,8 @@ export interface EngineOptions {
   readonly installWithinMs: number
   /** How long a contended wallet stays on the Postgres path. */
   readonly postgresSpellMs: number
+  /** How often at most a wallet that nobody uses here is taken back from those who go on without Redis, because of what Redis has left of it. */
+  readonly takeBackEveryMs: number
   readonly sweepEveryMs: number
   readonly claimMs: number
   readonly claimMax: number
@@ -79,6 +81,7 @@ export const DEFAULT_OPTIONS: EngineOptions = {
   leaseMs: 1_000,
   installWithinMs: 5_000,
   postgresSpellMs: 1_000,
+  takeBackEveryMs: 60_000,
   sweepEveryMs: 1_000,
   claimMs: 5_000,
   claimMax: 64,

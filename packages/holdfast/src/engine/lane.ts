@@ -55,6 +55,8 @@ export class Lane implements Knowledge {
   postgresUntil = 0
   /** It was taken over for that, by this process or another: if somebody loads it into Redis meanwhile, it is not taken from him again. */
   joinsOnly = false
+  /** Until then it is not taken back from those who go on without Redis, where nobody here has to do with it. */
+  leftToOthersUntil = 0
   /** Until then others who decide for it, on whichever path, are taken to be at work. */
   rivalsUntil = 0
   /** Batches in a row that were lost to others on the Postgres path, who may not know that there is anybody else. */
@@ -84,7 +86,11 @@ export class Lane implements Knowledge {
 
   /** Takes in what a script returned. Gives the entries that are new to this process, as items to be appended. */
   learn(run: PendingRun): Item[] {
-    if (run.epoch > this.epoch) this.#begin(run.epoch, run.acked)
+    if (run.epoch > this.epoch) {
+      this.#begin(run.epoch, run.acked)
+      // A Redis, or a Postgres, of before is not gone back to: what is known of this one would be told to it in vain.
+      if (run.epoch > this.epochMin) this.epochMin = run.epoch
+    }
     const current = run.epoch === this.epoch
     if (current && run.acked > this.acked) this.acked = run.acked
     const fresh: Item[] = []

@@ -52,7 +52,7 @@ export {
 } from './schedules.js'
 export { PostgresSold } from './sold.js'
 export { type Ask, prove, stop } from './standing.js'
-export { JournalEnds } from './stock.js'
+export { JournalEnds, StockUnreadable } from './stock.js'
 export { isStorable, isStorableEntry } from './storable.js'
 export * from './types.js'
 export { APPEND_ROUNDS_MAX, type Inspection, type Judgement, judgeBehindBad, judgeRun } from './verdicts.js'

@@ -18,6 +18,13 @@ export class JournalEnds extends Error {
   }
 }
 
+/** An entry does not say what it did to the stock: somebody has damaged it. What it says instead is nobody else's. */
+export class StockUnreadable extends Error {
+  constructor(seq: string) {
+    super(`Entry ${seq} does not say what it did to the stock`)
+  }
+}
+
 /** A stock as JSON. Numbers and words only, in arrays: it may have tens of thousands of rows. */
 interface Noted {
   taken: [item: number, taken: number][]
@@ -71,6 +78,10 @@ export class Stocks {
     this.#reading.set(ref, reading)
     try {
       return await reading
+    } catch (error) {
+      // What is remembered has a part of the entries behind the one that it is said to be after.
+      if (error instanceof StockUnreadable) this.#known.delete(ref)
+      throw error
     } finally {
       if (this.#reading.get(ref) === reading) this.#reading.delete(ref)
     }
@@ -102,9 +113,7 @@ export class Stocks {
       const last = rows.at(-1)
       if (isFirst && first?.hash.toString('hex') !== known.head) return false
       if (!last) throw new JournalEnds(seq)
-      for (const { kind, key, hold, params, metadata } of isFirst ? rows.slice(1) : rows) {
-        applyStock(known.stock, { kind, key: key ?? '', hold: hold ?? '', params, metadata: metadata ?? '' })
-      }
+      for (const row of isFirst ? rows.slice(1) : rows) take(known.stock, row)
       known.seq = Number(last.seq)
       known.head = last.hash.toString('hex')
     }
@@ -124,6 +133,14 @@ export class Stocks {
       this.#known.delete(old)
       fields -= sizeOf(stock)
     }
+  }
+}
+
+function take(stock: Stock, { seq, kind, key, hold, params, metadata }: StockRow): void {
+  try {
+    applyStock(stock, { kind, key: key ?? '', hold: hold ?? '', params, metadata: metadata ?? '' })
+  } catch {
+    throw new StockUnreadable(seq)
   }
 }
 

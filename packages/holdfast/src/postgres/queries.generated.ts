@@ -59,7 +59,7 @@ ORDER BY k.n, e.seq`,
 -- raised is left for one that is far above any that was, because how far they had come is not written down anywhere else.
 UPDATE wallets w
 SET seq = $7, head = $8, at = $9, available = $10, reserved = $11, credit_limit = $12, status = $13::wallet_status, due = $14, since = $15,
-    epoch = greatest(timeline_epoch(), CASE WHEN w.epoch < 4503599627370496 THEN w.epoch ELSE $16::bigint + 10000000000 END, $16) + $17,
+    epoch = next_epoch(greatest(timeline_epoch(), CASE WHEN w.epoch < 4503599627370496 THEN w.epoch ELSE $16::bigint + 10000000000 END, $16), $17),
     owner = 'postgres'
 WHERE w.ref = $1 AND w.epoch = $2 AND w.seq = $3 AND w.head = $4 AND w.available = $5 AND w.reserved = $6
   AND NOT EXISTS (SELECT FROM entries e WHERE e.wallet = $1 AND e.seq > $7)
@@ -589,7 +589,7 @@ FROM transfers ORDER BY attempt LIMIT $1`,
 WITH now AS MATERIALIZED (SELECT clock_ms() AS ms), made AS (
   INSERT INTO wallets (ref, tenant, id, currency, metadata, opened_at, initial_limit, genesis, epoch, owner, seq, head, at, available, reserved,
                        credit_limit, status, due, since)
-  VALUES ($1, $2, $3, $4, $5, (SELECT ms FROM now), $6, $7, timeline_epoch() + $8, 'postgres', 0, $7, (SELECT ms FROM now), 0, 0, $6,
+  VALUES ($1, $2, $3, $4, $5, (SELECT ms FROM now), $6, $7, next_epoch(timeline_epoch(), $8), 'postgres', 0, $7, (SELECT ms FROM now), 0, 0, $6,
           'active', 0, 0)
   ON CONFLICT (ref) DO NOTHING
   RETURNING ref
@@ -668,7 +668,7 @@ WHERE (sale_schedules.template, sale_schedules.items) IS DISTINCT FROM (excluded
 -- $7 how far
 -- \`holds\`: the journal has what the state in Redis knew to be in it, unless that is past.
 UPDATE wallets w
-SET epoch = greatest(w.epoch, r.epoch_min - 1, floor.epoch) + r.step, owner = 'redis', memory = w.memory OR r.memory
+SET epoch = next_epoch(greatest(w.epoch, r.epoch_min - 1, floor.epoch), r.step), owner = 'redis', memory = w.memory OR r.memory
 FROM unnest($1::uuid[], $2::bigint[], $3::boolean[], $4::bigint[], $5::bigint[], $6::bytea[], $7::bigint[])
        AS r(ref, epoch_min, memory, known_epoch, known_seq, known_hash, step),
      (SELECT timeline_epoch() AS epoch OFFSET 0) AS floor
@@ -908,7 +908,7 @@ WHERE epoch_floor < $1`,
   takeOver: `-- The Postgres path owns the wallet before it decides: an epoch of Redis is raised, by $4, unless $2, and one of its own is joined, unless $3.
 UPDATE wallets
 SET epoch = CASE WHEN NOT $3::boolean AND owner = 'postgres' AND epoch > timeline_epoch() THEN epoch
-                 ELSE greatest(epoch, timeline_epoch()) + $4 END,
+                 ELSE next_epoch(greatest(epoch, timeline_epoch()), $4) END,
     owner = 'postgres'
 WHERE ref = $1 AND NOT memory AND (NOT $2::boolean OR owner = 'postgres' AND epoch > timeline_epoch())
 RETURNING epoch, memory, seq, encode(head, 'hex') AS head, at, available, reserved, credit_limit, status, due, since, clock_ms() AS clock`,

@@ -84,3 +84,25 @@ it('gives no epoch a second time: what was decided under the lost one is not acc
   for (const { entry } of heard) expect(entries.find(({ key }) => key === entry?.key)?.hash).toBe(entry?.hash)
   expect(await journal.read([place.ref])).toMatchObject([{ seq: 4, available: 400 }])
 })
+
+it('goes on where an epoch comes that is lower than one that was heard of', async () => {
+  const place = keys.of('lower')
+  await openWallet(journal, place, 'lower')
+  const raising = (step: number) => {
+    const pace = { pendingMax: 20 }
+    return engines.start({ redisUrl, postgres, journal: new PostgresJournal(postgres, () => step), pace }).engine
+  }
+  const [loads, hears] = [raising(1_000), raising(7)]
+  await loads.submit(place, credit('before'), LEDGER)
+  const before = await epochOf(place.ref)
+  await redis.del(place.walletKey)
+  await loads.touch(place)
+  // It has loaded nothing itself.
+  await hears.touch(place)
+  await run(postgres, `UPDATE wallets SET epoch = ${before} WHERE ref = '${place.ref}'`)
+  await redis.del(place.walletKey)
+  await raising(5).touch(place)
+  expect(await epochOf(place.ref)).toBe(before + 5)
+  for (let n = 0; n < 60; n += 1) await hears.submit(place, credit(`more-${n}`), LEDGER)
+  expect(await journal.read([place.ref])).toMatchObject([{ seq: 61, available: 6_100 }])
+})
