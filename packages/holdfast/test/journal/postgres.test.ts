@@ -237,6 +237,21 @@ test('raising many waits for nobody: who is locked is named, and raised alone', 
   expect(await journal.raise(asked.slice(0, 1))).toMatchObject([{ state: { epoch: locked.state.epoch + 1 } }])
 })
 
+test('an epoch goes up by chance, and by one where its timeline comes to an end', async () => {
+  const { ref, state } = await newWallet(journal)
+  const raised = async (by: PostgresJournal, epochMin = 0) =>
+    (await raise(by, ref, { epochMin }))?.state.epoch as number
+  const epochs = [state.epoch]
+  for (let n = 0; n < 20; n += 1) epochs.push(await raised(new PostgresJournal(postgres)))
+  const steps = epochs.slice(1).map((epoch, n) => epoch - (epochs[n] as number))
+  expect(new Set(steps).size).toBeGreaterThan(15)
+  for (const step of steps) expect(step > 0 && step <= 10_000_000).toBe(true)
+
+  const far = new PostgresJournal(postgres, () => 1_000)
+  expect(await raised(far, 1_900_000_000_000)).toBe(1_900_000_000_999)
+  expect(await raised(far)).toBe(1_900_000_001_000)
+})
+
 test('a row that somebody keeps locked is waited for once, and holds up nobody else', async () => {
   const [locked, free] = [await newWallet(journal), await newWallet(journal)]
   const holder = new Postgres(url, PATIENT)

@@ -82,6 +82,33 @@ it('is read once by many who ask at once, and is the own of each', async () => {
   expect(await stocks.at(ref, seq)).toEqual(whole)
 })
 
+it('is not half of what came since, where one entry of it could not be read', async () => {
+  const { stocks } = counted()
+  await stocks.at(ref, await seqNow())
+  // Of three orders the first is bought.
+  orders += (3 - (orders % 3)) % 3
+  await sell(6)
+  const seq = await seqNow()
+  const whole = await afresh(seq)
+  const { last, metadata } = await postgres.transaction(async (tx) => {
+    const [bought] = await tx.execute<{ seq: string; metadata: string }>(
+      'last',
+      `SELECT seq, metadata FROM entries WHERE wallet = '${ref}' AND kind = 'settle' ORDER BY seq DESC LIMIT 1`,
+    )
+    return { last: Number(bought?.seq), metadata: bought?.metadata as string }
+  })
+  const write = (text: string) =>
+    postgres.transaction(async (tx) => {
+      await tx.execute('disable', 'ALTER TABLE entries DISABLE TRIGGER ALL')
+      await tx.execute('write', `UPDATE entries SET metadata = '${text}' WHERE seq = ${last} AND wallet = '${ref}'`)
+      await tx.execute('enable', 'ALTER TABLE entries ENABLE TRIGGER ALL')
+    })
+  await write('nobody reads this')
+  await expect(stocks.at(ref, seq)).rejects.toThrow(`Entry ${last} does not say what it did to the stock`)
+  await write(metadata)
+  expect(await stocks.at(ref, seq)).toEqual(whole)
+})
+
 it('is read anew where the journal has another history', async () => {
   const { stocks, rows } = counted()
   const seq = await seqNow()
