@@ -78,10 +78,6 @@ export class Stocks {
     this.#reading.set(ref, reading)
     try {
       return await reading
-    } catch (error) {
-      // What is remembered has a part of the entries behind the one that it is said to be after.
-      if (error instanceof StockUnreadable) this.#known.delete(ref)
-      throw error
     } finally {
       if (this.#reading.get(ref) === reading) this.#reading.delete(ref)
     }
@@ -113,7 +109,13 @@ export class Stocks {
       const last = rows.at(-1)
       if (isFirst && first?.hash.toString('hex') !== known.head) return false
       if (!last) throw new JournalEnds(seq)
-      for (const row of isFirst ? rows.slice(1) : rows) take(known.stock, row)
+      try {
+        for (const row of isFirst ? rows.slice(1) : rows) take(known.stock, row)
+      } catch (error) {
+        // It has a part of the entries behind the one that it is said to be after.
+        this.#known.delete(ref)
+        throw error
+      }
       known.seq = Number(last.seq)
       known.head = last.hash.toString('hex')
     }
