@@ -253,6 +253,14 @@ async function useStock(on: StrictRunner): Promise<void> {
   for (const of of [{ buyer: 'buyer' }, { code: 'code' }]) {
     expect(await sequencer.running(place, 0, of)).toMatchObject({ hold: 'code' })
   }
+  const asked = ['i:9', 'i:1', 'i:2', 'until']
+  expect(await sequencer.inspectStock(place, asked)).toMatchObject({
+    core: { seq: 3 },
+    size: 9,
+    values: ['1', '2', null, `${FOREVER}`],
+    pending: [{ seq: 1 }, { seq: 2 }, { seq: 3 }],
+  })
+  expect(await sequencer.inspectStock(keys.ofSale('none', 0), asked)).toBeNull()
   expect(await sequencer.now(place)).toBe(START)
   now += 5_000
   const tended = (acked: number) => sequencer.tend(place.agendaKey, [{ place, epoch: state.epoch, acked }])
