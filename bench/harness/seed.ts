@@ -69,7 +69,7 @@ export async function seedWallets(client: pg.Client, seeds: Seeds): Promise<void
   await client.query('ANALYZE wallets, entries, audits')
 }
 
-const EPOCH = 1_000_000_001
+const EPOCH = 1_000_000_000_001
 
 function walletOf({ amount, idOf, refOf }: Seeds, n: number) {
   const id = idOf(n)
