@@ -1,36 +1,19 @@
-import { Redis } from 'ioredis'
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
-import { freshDatabase, freshRedis } from '../../../../test/servers.js'
-import { PostgresJournal } from '../../src/journal/index.js'
+import { afterEach, expect, it } from 'vitest'
 import { type Command, command } from '../../src/machine/index.js'
-import { Postgres } from '../../src/postgres/index.js'
 import { Keys, type Place } from '../../src/redis/index.js'
 import type { Sequencer } from '../../src/sequencer/index.js'
 import { until } from '../api/support/paths.js'
 import { run } from '../journal/journals.js'
-import { Engines, openWallet } from './support/engines.js'
+import { Engines, openWallet, ownServers } from './support/engines.js'
 
 /** Redis has decided something that the journal will never take, and nobody asks for the wallet any more. */
 
 const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 6), shards: 1 })
 const engines = new Engines(keys)
-let redisUrl: string
-let redis: Redis
-let postgres: Postgres
-let journal: PostgresJournal
+const { redisUrl, redis, postgres, journal } = await ownServers()
 
-beforeAll(async () => {
-  redisUrl = await freshRedis()
-  redis = new Redis(redisUrl)
-  postgres = new Postgres(await freshDatabase())
-  journal = new PostgresJournal(postgres)
-})
 // Those who look after wallets would be there before the next test has seen what there is.
 afterEach(() => engines.close())
-afterAll(async () => {
-  redis.disconnect()
-  await postgres.close()
-})
 
 const OFTEN = { sweepEveryMs: 20, claimMs: 100 }
 const credit = (key: string) => command({ kind: 'credit', key, amount: 100 })

@@ -1,34 +1,18 @@
-import { Redis } from 'ioredis'
-import { afterAll, beforeAll, expect, it, vi } from 'vitest'
-import { freshDatabase, freshRedis } from '../../../../test/servers.js'
+import { afterAll, expect, it, vi } from 'vitest'
 import type { Engine } from '../../src/engine/index.js'
 import { PostgresJournal } from '../../src/journal/index.js'
 import { type Command, command } from '../../src/machine/index.js'
-import { Postgres } from '../../src/postgres/index.js'
 import { Keys, type Place } from '../../src/redis/index.js'
 import type { Sequencer } from '../../src/sequencer/index.js'
 import { until } from '../api/support/paths.js'
 import { load, run, verdictsOf } from '../journal/journals.js'
-import { Engines, openWallet } from './support/engines.js'
+import { Engines, openWallet, ownServers } from './support/engines.js'
 
 const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 5), shards: 1 })
 const engines = new Engines(keys)
-let redisUrl: string
-let redis: Redis
-let postgres: Postgres
-let journal: PostgresJournal
+const { redisUrl, redis, postgres, journal } = await ownServers()
 
-beforeAll(async () => {
-  redisUrl = await freshRedis()
-  redis = new Redis(redisUrl)
-  postgres = new Postgres(await freshDatabase())
-  journal = new PostgresJournal(postgres)
-})
-afterAll(async () => {
-  await engines.close()
-  redis.disconnect()
-  await postgres.close()
-})
+afterAll(() => engines.close())
 
 const hold = { kind: 'hold', amount: 30, ttlMs: 60_000 } as const
 const bad = { kind: 'credit', key: 'bad', amount: 1, metadata: '\0' } as const

@@ -1,33 +1,18 @@
-import { Redis } from 'ioredis'
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
-import { freshDatabase, freshRedis } from '../../../../test/servers.js'
+import { afterEach, expect, it } from 'vitest'
 import { PostgresJournal } from '../../src/journal/index.js'
 import { command } from '../../src/machine/index.js'
-import { Postgres } from '../../src/postgres/index.js'
 import { Keys } from '../../src/redis/index.js'
 import { until } from '../api/support/paths.js'
 import { run } from '../journal/journals.js'
-import { Engines, openWallet } from './support/engines.js'
+import { Engines, openWallet, ownServers } from './support/engines.js'
 
 /** A Postgres that was put back to before a raise, with the timeline that it always had. No entry is lost by that, and so nobody misses any. */
 
 const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 6), shards: 1 })
 const engines = new Engines(keys)
-let redisUrl: string
-let redis: Redis
-let postgres: Postgres
-let journal: PostgresJournal
-beforeAll(async () => {
-  redisUrl = await freshRedis()
-  redis = new Redis(redisUrl)
-  postgres = new Postgres(await freshDatabase())
-  journal = new PostgresJournal(postgres)
-})
+const { redisUrl, redis, postgres, journal } = await ownServers()
+
 afterEach(() => engines.close())
-afterAll(async () => {
-  redis.disconnect()
-  await postgres.close()
-})
 
 const LEDGER = { memory: false }
 const credit = (key: string) => command({ kind: 'credit', key, amount: 100 })

@@ -1,8 +1,11 @@
 /** Engines on real servers, each as if it were a process of its own. */
+import { Redis } from 'ioredis'
+import { afterAll } from 'vitest'
+import { freshDatabase, freshRedis } from '../../../../../test/servers.js'
 import { Engine, type EngineOptions, systemClock } from '../../../src/engine/index.js'
 import { PostgresIntents, PostgresJournal, PostgresPayments } from '../../../src/journal/index.js'
 import { genesisHash } from '../../../src/machine/index.js'
-import type { Postgres } from '../../../src/postgres/index.js'
+import { Postgres } from '../../../src/postgres/index.js'
 import { type Keys, type Place, RedisConnection, RedisScriptRunner } from '../../../src/redis/index.js'
 import { Sequencer, type SequencerOptions } from '../../../src/sequencer/index.js'
 import type { Telemetry } from '../../../src/telemetry/index.js'
@@ -32,8 +35,8 @@ export class Engines {
     // A machine that stands still for a moment is no reason to take Redis for away.
     const redis = new RedisConnection(redisUrl, { commandTimeoutMs: 20_000 })
     const runner = new RedisScriptRunner(redis)
-    const Redis = parts.Sequencer ?? (Sequencer as new (...parts: ConstructorParameters<typeof Sequencer>) => S)
-    const sequencer = new Redis(runner, {
+    const OwnSequencer = parts.Sequencer ?? (Sequencer as new (...parts: ConstructorParameters<typeof Sequencer>) => S)
+    const sequencer = new OwnSequencer(runner, {
       aheadMaxMs: 60_000,
       helpAfterMs: 10_000,
       idleAfterMs: 60_000,
@@ -67,6 +70,18 @@ export class Engines {
   async close(): Promise<void> {
     for (const close of this.#closing.splice(0)) await close()
   }
+}
+
+/** Servers for a file of tests, with data of its own, until its end. */
+export async function ownServers() {
+  const redisUrl = await freshRedis()
+  const redis = new Redis(redisUrl)
+  const postgres = new Postgres(await freshDatabase())
+  afterAll(async () => {
+    redis.disconnect()
+    await postgres.close()
+  })
+  return { redisUrl, redis, postgres, journal: new PostgresJournal(postgres) }
 }
 
 /** Opens a wallet, or with its place a part of a sale. */
