@@ -139,6 +139,7 @@ export class Process {
       asker: name,
       shards: SHARDS,
       agendaOf: (shard) => keys.agenda(shard),
+      probeOf: (shard) => keys.probe(shard),
       placeOf: (_tenant, ref) => keys.place(ref),
       witnessesKey: keys.witnesses,
       cluster: world.chance.happens(0.5),

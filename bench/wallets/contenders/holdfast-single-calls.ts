@@ -115,6 +115,7 @@ async function assemble({ redisUrl, databaseUrl }: Place) {
     asker: `single-${process.pid}-${Date.now()}`,
     shards: SHARDS,
     agendaOf: (shard) => keys.agenda(shard),
+    probeOf: (shard) => keys.probe(shard),
     placeOf: (_, ref) => keys.place(ref),
     witnessesKey: keys.witnesses,
     cluster: false,

@@ -90,6 +90,7 @@ export function share(redis: RedisConnection, postgres: Postgres, given: Given):
     asker,
     shards,
     agendaOf,
+    probeOf: (shard) => anyTenant.probe(shard),
     placeOf,
     witnessesKey: anyTenant.witnesses,
     cluster: redis.isCluster,

@@ -45,15 +45,16 @@ export class Circuit {
     if (this.#clock.now() - this.#doubtedAt >= this.#parts.patienceMs) this.#begin()
   }
 
-  failedWith(error: unknown): void {
+  failedWith(error: unknown, begunAt?: number): void {
     if (HoldfastError.is(error, 'reconcile_required')) return this.#stopFor(error)
     // It is there, and has answered: what it was asked about one wallet is not what it can say. Others need not suffer for that.
     if (HoldfastError.is(error, 'internal_error') && error.outcome === 'data') return
-    this.failed()
+    // It answers, and says that it will not write: patience changes nothing. What only reads would go on working, and hide that.
+    if (HoldfastError.is(error, 'unavailable') && error.refused !== undefined) return this.#away()
+    this.failed(begunAt)
   }
 
-  /** Says nothing, for longer than anybody should wait before others are let in. It may still answer, and then that counts. */
-  silent(): void {
+  #away(): void {
     if (!this.#open && !this.#closed) this.#begin()
   }
 
@@ -92,9 +93,9 @@ export class Circuit {
     this.#cancel?.()
   }
 
-  /** Waits for an answer; when none comes for so long, what comes now is not let in any more. */
+  /** Waits for an answer; when none comes for so long, what comes now is not let in any more. It may still answer, and then that counts. */
   async watch<T>(patienceMs: number, answer: Promise<T>): Promise<T> {
-    const cancel = this.#clock.after(patienceMs, () => this.silent(), true)
+    const cancel = this.#clock.after(patienceMs, () => this.#away(), true)
     try {
       return await answer
     } finally {

@@ -113,7 +113,7 @@ export class Decider {
       this.#receive(lanes, runs, attempts, answers, indexes)
     } catch (error) {
       if (error instanceof RangeError) return void this.#sift(lanes, attempts)
-      circuit.failed(begunAt)
+      circuit.failedWith(error, begunAt)
       this.#context.telemetry.log?.('warn', 'decide_failed', { commands: attempts.length, reason: String(error) })
       const ran = !(error instanceof HoldfastError) || error.outcome !== 'not_executed'
       for (const [index, attempt] of attempts.entries()) {

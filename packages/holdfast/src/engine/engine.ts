@@ -44,6 +44,7 @@ export interface EngineParts {
   readonly asker: string
   readonly shards: number
   agendaOf(shard: number): string
+  probeOf(shard: number): string
   placeOf(tenant: string, ref: string): Place
   /** Where Redis keeps what processes know to be in the journal. */
   readonly witnessesKey: string

@@ -11,7 +11,8 @@ export interface GroupsParts {
   /** On a Cluster only wallets of one shard can share a script call. */
   readonly cluster: boolean
   readonly patienceMs: number
-  agendaOf(shard: number): string
+  /** A key of the shard to try on whether Redis is there. */
+  probeOf(shard: number): string
 }
 
 /** Wallets that Redis has in one place, and whether it is there: all of them, or on a Cluster those of a shard. */
@@ -31,11 +32,10 @@ export class Groups {
     const group = this.numberOf(place)
     const known = this.#circuits.get(group)
     if (known) return known
-    const { clock, telemetry, sequencer, agendaOf, patienceMs } = this.#parts
+    const { clock, telemetry, sequencer, probeOf, patienceMs } = this.#parts
     const circuit = new Circuit(clock, {
       patienceMs,
-      // Takes nothing from the agenda: a round trip to the node that has it.
-      probe: () => sequencer.claim(agendaOf(group), 0, 0),
+      probe: () => sequencer.probe(probeOf(group)),
       onChange: (open) => {
         telemetry.log?.(open ? 'error' : 'info', open ? 'redis_away' : 'redis_back', { group })
         telemetry.count?.('holdfast_circuit_changes_total', { dependency: 'redis', to: open ? 'open' : 'closed' })

@@ -4,6 +4,7 @@ import { type Entry, hasNumbers, type WalletState } from '../machine/index.js'
 import type { Place } from '../redis/index.js'
 import type { Look } from '../sequencer/index.js'
 import type { Attempt } from './attempt.js'
+import type { Circuit } from './circuit.js'
 import { jitteredMs, sleep } from './clock.js'
 import type { Context } from './context.js'
 import type { Lane } from './lane.js'
@@ -13,6 +14,8 @@ import { Raiser } from './raiser.js'
 const BUSY_LOOKS_MAX = 20
 /** The stock of a large sale takes seconds; who reads it says so again and again. */
 const BUSY_WITH_STOCK_MAX = 600
+/** After Redis failed to look at a wallet, or to take it in, until it is asked again. */
+const GIVEN_UP_MS = 20
 
 /**
  * Puts wallets into Redis: look, raise, install. State enters only under a raised epoch, so that nothing of its life before is
@@ -84,8 +87,9 @@ export class Loader {
       try {
         look = await this.#context.sequencer.look(lane.place, lane.epochMin, this.#context.asker, options.leaseMs)
         circuit.worked()
-      } catch {
-        circuit.failed(begunAt)
+      } catch (error) {
+        this.#context.telemetry.log?.('warn', 'look_failed', { reason: String(error) })
+        await this.#giveUp(circuit, error, begunAt)
         return nobody
       }
       const unmarked = lane.memoryWanted && look.core?.memory === false
@@ -101,13 +105,20 @@ export class Loader {
       } catch (error) {
         this.#context.telemetry.log?.('warn', 'load_failed', { reason: String(error) })
         if (!(error instanceof JournalFailure)) {
-          circuit.failed()
+          await this.#giveUp(circuit, error)
           return nobody
         }
         postgres.failedWith(error.cause)
         if (postgres.stop) return nobody
       }
     }
+  }
+
+  /** Who is let go while Redis still passes for being there comes back at once: without a pause each of them would keep Redis busy. */
+  async #giveUp(circuit: Circuit, error: unknown, begunAt?: number): Promise<void> {
+    const { clock } = this.#context
+    circuit.failedWith(error, begunAt)
+    if (!circuit.open) await sleep(clock, GIVEN_UP_MS * (0.5 + clock.random()))
   }
 
   async #raiseAndInstall(lane: Lane, look: Look): Promise<'installed' | 'missing' | 'again'> {

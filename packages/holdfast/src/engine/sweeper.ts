@@ -73,7 +73,7 @@ export class Sweeper {
         await this.#sweepShard(shard)
         redis.worked()
       } catch (error) {
-        if (HoldfastError.is(error, 'unavailable')) redis.failed()
+        if (HoldfastError.is(error, 'unavailable')) redis.failedWith(error)
         this.#context.telemetry.log?.('debug', 'sweep_failed', { reason: String(error) })
         whole = false
       }

@@ -176,6 +176,11 @@ export class Keys {
     return `hf:*:{${shard}}:agenda:v1:${this.#database}`
   }
 
+  /** Where it is tried whether the node that has the shard is there, and writes. */
+  probe(shard: number): string {
+    return `hf:*:{${shard}}:probe:v1:${this.#database}`
+  }
+
   /** What processes know to be in the journal. One for the whole database: it says how all of it stands. */
   get witnesses(): string {
     return `hf:*:{0}:witnesses:v1:${this.#database}`

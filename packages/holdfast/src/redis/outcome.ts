@@ -7,7 +7,10 @@ import { type Facts, HoldfastError } from '../errors/index.js'
  */
 export type Outcome = 'not_executed' | 'unknown'
 
-/** Redis is away, refuses, or did not answer. `outcome` is what the next step must be decided by. */
+/**
+ * Redis is away, refuses, or did not answer. `outcome` is what the next step must be decided by. `refused` is there when the server says
+ * that it will not, and moments change nothing about that: `OOM`, `NOREPLICAS`, …
+ */
 export class RedisUnavailable extends HoldfastError {
   declare readonly outcome: Outcome
 

@@ -152,6 +152,7 @@ export class RedisScriptRunner implements ScriptRunner {
     return new RedisUnavailable(
       outcome,
       `${script.name} on Redis at ${this.#connection.address}: ${failure.reason}; ${ran}`,
+      failure.kind === 'refused' && !failure.again ? { refused: failure.code } : {},
     )
   }
 }

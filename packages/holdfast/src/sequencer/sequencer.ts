@@ -4,6 +4,7 @@ import {
   agendaClaim,
   agendaScan,
   loadRenew,
+  redisProbe,
   serverClock,
   stockInspect,
   stockRunning,
@@ -301,6 +302,11 @@ export class Sequencer {
     const lost: { key: string; code: string }[] = []
     for (let i = 2; i + 1 < reply.length; i += 2) lost.push({ key: reply[i] as string, code: reply[i + 1] as string })
     return { type: 'installed', lost }
+  }
+
+  /** Resolves if the node that has this key is there, and writes. */
+  async probe(key: string): Promise<void> {
+    await this.#runner.run(redisProbe, [key], [])
   }
 
   /** Names on a shard's agenda whose time has come, taken for `takenMs`. */

@@ -212,6 +212,7 @@ async function useEverything(on: StrictRunner): Promise<void> {
   }
   expect((await sequencer.shareWitness(keys.witnesses, 'process 65', { number: 2, known })).length).toBe(64)
 
+  await sequencer.probe(keys.probe(place.shard))
   expect((await sequencer.claim(place.agendaKey, 10, 1_000)).length).toBe(1)
   expect(await sequencer.tend(place.agendaKey, [{ place, epoch, acked: 0 }])).toEqual([expect.anything()])
   now += 120_000

@@ -54,6 +54,7 @@ export class Engines {
       asker: `engine-${this.#closing.length}`,
       shards: keys.shards,
       agendaOf: (shard) => keys.agenda(shard),
+      probeOf: (shard) => keys.probe(shard),
       placeOf: (_tenant, ref) => keys.place(ref),
       witnessesKey: keys.witnesses,
       cluster: false,
