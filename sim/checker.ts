@@ -214,7 +214,7 @@ class WalletCheck {
         )
       else if (
         entry &&
-        entry.epoch < told.epoch &&
+        entry.epoch <= told.epoch &&
         told.seq - entry.seq < REMEMBERED &&
         !this.#isOfBeforeALoss(operation)
       )

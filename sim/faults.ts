@@ -70,7 +70,7 @@ export class Faults {
       process.redisCut = false
       process.postgresCut = false
       process.redis = servers.master
-      process.wake()
+      if (!process.asleep) process.wake()
     }
   }
 

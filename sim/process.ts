@@ -7,8 +7,10 @@ import {
   RedisUnavailable,
   type Script,
   type ScriptArg,
+  ScriptError,
   type ScriptRunner,
 } from '../packages/holdfast/src/redis/index.js'
+import { classify } from '../packages/holdfast/src/redis/refusal.js'
 import { readBatch, Sequencer } from '../packages/holdfast/src/sequencer/index.js'
 import type { Telemetry } from '../packages/holdfast/src/telemetry/index.js'
 import { SimIntents, SimPayments } from './intents.js'
@@ -77,6 +79,7 @@ export class Process {
   readonly journal: SimJournal
   readonly sequencer: Sequencer
   alive = true
+  asleep = false
   /** How wrong its clock is: once and for all, because the engine's clock is one that nobody sets. */
   readonly skewMs: number
   /** Cut off from Redis, from Postgres. */
@@ -166,6 +169,15 @@ export class Process {
     if (!this.#proxied) return
     this.#heldUp = { untilSent: this.#world.now + sentMs, until: this.#world.now + arriveMs }
     this.#world.tell(() => `some calls of ${this.name} are held up for ${Math.round(arriveMs)} ms`)
+  }
+
+  /** A pause that nobody ends, when all else heals neither. */
+  sleep(ms: number): void {
+    this.asleep = true
+    this.#world.plan(ms, () => {
+      this.asleep = false
+    })
+    this.pause(ms)
   }
 
   pause(ms: number): void {
@@ -289,7 +301,7 @@ export class Process {
       return { reply }
     } catch (error) {
       this.#world.tell(() => `${this.name} → ${server.name} ${script.name} ${error}`)
-      return { error }
+      return { error: asRunnerTells(script, error as Error) }
     }
   }
 
@@ -368,6 +380,13 @@ export class Process {
       })
     })
   }
+}
+
+/** What became of a script that the server refused, or that broke, in the words of the product's runner. */
+function asRunnerTells(script: Script, error: Error): Error {
+  const failure = classify(error, true, TIMEOUT_MS)
+  if (failure.kind !== 'refused') return new ScriptError(script.name, error.message)
+  return new RedisUnavailable('not_executed', failure.reason, failure.again ? {} : { refused: failure.code })
 }
 
 const hasSale = ({ postgres }: Servers): boolean => [...postgres.database.wallets()].some(({ row }) => isSale(row.ref))

@@ -97,6 +97,7 @@ export class Servers {
   /** The master restarts: from an old copy, or from nothing. A new life either way. */
   restartRedis(copy: DataCopy): void {
     this.#begin(copy)
+    this.master.valkey.beginLife(this.#world.chance.hex(40))
     this.#world.tell(() => `${this.master.name} restarts ${copy.length > 0 ? 'from an old file' : 'empty'}`)
   }
 
@@ -109,6 +110,7 @@ export class Servers {
     this.#master = 1 - this.#master
     this.master.skewMs = skewMs
     this.#begin(copy)
+    this.master.valkey.promote(this.#world.chance.hex(40))
     // Who still talks to the old one is told things that it alone knows, for as long as that may be.
     this.redisForgotAt = Number.POSITIVE_INFINITY
     this.#world.tell(() => `${this.master.name} is promoted (its clock at ${Math.round(skewMs)}), ${old} goes on`)
@@ -116,14 +118,22 @@ export class Servers {
 
   #begin(copy: DataCopy): void {
     this.forget()
-    const { valkey } = this.master
-    valkey.load(copy)
-    valkey.beginLife(this.#world.chance.hex(40))
+    this.master.valkey.load(copy)
   }
 
   /** What was acknowledged from memory up to now may be gone. */
   forget(): void {
     this.redisForgotAt = Math.max(this.redisForgotAt, this.#world.now)
+  }
+
+  /** It has no room for more: whatever writes is refused. */
+  fillRedis(): void {
+    this.master.valkey.limitMemory(1)
+    this.#world.tell(() => `${this.master.name} is full`)
+  }
+
+  makeRoom(): void {
+    for (const { valkey } of this.#redis) valkey.limitMemory(0)
   }
 
   flushRedis(): void {

@@ -11,6 +11,7 @@ import { check, checkFound } from './checker.js'
 import { Clients } from './clients.js'
 import type { SimDatabase } from './database.js'
 import { Faults } from './faults.js'
+import { Oddities } from './oddities.js'
 import { Openings, openRequest } from './openings.js'
 import { Operator } from './operator.js'
 import { Payers } from './payers.js'
@@ -33,7 +34,8 @@ const PAYMENTS = 0xba11
 /** Then everything heals, whether callers are done or not. */
 const FAULTY_MS = 30_000
 const RESTS_MS = 5_000
-const RESTS_MAX_MS = 90_000
+const RESTS_MAX_MS = 240_000
+const SLEEPS_MAX_MS = 180_000
 
 export interface SimulationResult {
   readonly seed: number
@@ -90,14 +92,14 @@ export async function simulate(seed: number, machines: Machines, traced = false)
     ]
   }
   for (let n = 0; n < PROCESSES; n += 1) start()
+  const about = { servers, remembers, processes: () => processes }
   const faults = new Faults(world, {
-    servers,
+    ...about,
     weather,
-    remembers,
-    processes: () => processes,
     replace: () => world.plan(chance.next() * 1_000, start),
     note: (fault, times = 1) => note(`fault_${fault}`, times),
   })
+  const oddities = new Oddities(world, { ...about, note: (oddity) => note(`fault_${oddity}`, 1) })
   const operator = new Operator(
     world,
     servers,
@@ -126,10 +128,12 @@ export async function simulate(seed: number, machines: Machines, traced = false)
 
   await world.run(started + FAULTY_MS, done)
   faults.heal()
+  oddities.heal()
   world.tell(() => 'all is well again')
   const problems: string[] = []
   await world.run(world.now + 300_000, done)
   if (!done()) problems.push('callers still wait for an answer')
+  await world.run(world.now + SLEEPS_MAX_MS, () => processes.every(({ alive, paused }) => !alive || !paused))
   await world.run(world.now + 60_000, () => !database.stopped)
   if (database.stopped) problems.push('it was never reconciled')
   // A replica that lagged may have lost the opening of a wallet: its callers open it again.

@@ -66,6 +66,7 @@ export class Valkey {
   readonly #exports: Exports
   readonly #wire: Wire
   #runIdAt: number | undefined
+  #replicationIdAt: number | undefined
 
   private constructor(exports: Exports, wire: Wire) {
     this.#exports = exports
@@ -165,15 +166,36 @@ export class Valkey {
 
   /** Starts again from a copy, or from nothing. */
   load(copy: DataCopy): void {
+    this.limitMemory(0)
     this.call('FLUSHALL')
     for (const words of copy) this.call(...words)
   }
 
-  /** A new life of the server, as after a restart: its run id is another one. What is in memory stays. */
-  beginLife(runId: string): void {
-    const memory = Buffer.from(this.#exports.memory.buffer)
-    this.#runIdAt ??= memory.indexOf(/run_id:(\w{40})/.exec(String(this.call('INFO', 'server')))?.[1] as string)
-    memory.write(runId.padEnd(40, '0').slice(0, 40), this.#runIdAt, 'latin1')
+  /** In bytes; with more in it than that the server refuses to write. 0: no limit. */
+  limitMemory(bytes: number): void {
+    this.call('CONFIG', 'SET', 'maxmemory', bytes)
+  }
+
+  /** A new life of the server, as after a restart: both its ids are others. What is in memory stays. */
+  beginLife(id: string): void {
+    this.#runIdAt ??= this.#find('run_id')
+    this.#write(this.#runIdAt, id)
+    this.promote([...id].reverse().join(''))
+  }
+
+  /** The server becomes the master, of a history of its own: its replication id is another one. It runs on. */
+  promote(id: string): void {
+    this.#replicationIdAt ??= this.#find('master_replid')
+    this.#write(this.#replicationIdAt, id)
+  }
+
+  #find(id: string): number {
+    const [, value] = new RegExp(`${id}:(\\w{40})`).exec(String(this.call('INFO', 'server', 'replication'))) ?? []
+    return Buffer.from(this.#exports.memory.buffer).indexOf(value as string)
+  }
+
+  #write(at: number, id: string): void {
+    Buffer.from(this.#exports.memory.buffer).write(id, at, 'latin1')
   }
 }
 
@@ -283,7 +305,7 @@ function decode(bytes: Buffer): Reply | Error | undefined {
     const head = line()
     const rest = head.slice(1)
     if (!complete || head[0] === '+') return Buffer.from(rest)
-    if (head[0] === '-') return new Error(rest)
+    if (head[0] === '-') return Object.assign(new Error(rest), { name: 'ReplyError' })
     if (head[0] === ':') return Number(rest)
     const length = Number(rest)
     if (length < 0) return null

@@ -28,11 +28,6 @@ export const MUTANTS: readonly Mutant[] = [
 /** Changes that cost time and nothing else: the protocol must hold without them. */
 export const HARMLESS: readonly Pick<Mutant, 'rule' | 'patches'>[] = [
   {
-    // That a hold is open is asked all the same: a second one of its name would take its place in the state until that is loaded anew.
-    rule: 'the script remembers recent keys: the journal knows them all',
-    patches: [{ file: LUA, find: 'local bytes, memory = find_entry(w, c)', replace: 'local bytes, memory' }],
-  },
-  {
     rule: 'the lease keeps others from loading at once',
     patches: [{ file: LUA, find: "lease = 'busy'", replace: "lease = 'leased'" }],
   },

@@ -103,6 +103,18 @@ export const PROTOCOL: readonly Mutant[] = [
     from: 12,
   },
   {
+    rule: 'incarnation: the replication id too',
+    without: 'a server that was demoted, and promoted again with an older state, is believed: it has run all the while',
+    patches: [
+      {
+        file: LUA,
+        find: "string.find(info, 'master_replid:', 1, true)",
+        replace: "string.find(info, 'run_id:', 1, true) - 7",
+      },
+    ],
+    within: 400,
+  },
+  {
     rule: 'take-over first',
     without: 'the Postgres path decides while Redis still may',
     patches: [
@@ -229,6 +241,13 @@ export const PROTOCOL: readonly Mutant[] = [
       },
     ],
     within: 50,
+  },
+  {
+    rule: 'idempotency in the script',
+    without: 'a call from memory that is repeated at another process is decided a second time, and told so',
+    patches: NO_RECALL,
+    within: 100,
+    from: 300,
   },
   {
     rule: 'idempotency, in the script and in the journal',

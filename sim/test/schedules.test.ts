@@ -6,6 +6,7 @@ const JOBS = 2
 
 /** What must have gone wrong, and what the engine must have been made to set right, or the schedules were too kind. */
 const MUST_HAPPEN = [
+  'fault_clock_far_ahead',
   'fault_postgres_away',
   'fault_postgres_clock',
   'fault_postgres_cut',
@@ -16,13 +17,16 @@ const MUST_HAPPEN = [
   'fault_postgres_restored',
   'fault_process_dies',
   'fault_process_pauses',
+  'fault_process_sleeps',
   'fault_redis_away',
   'fault_redis_clock',
   'fault_redis_cut',
   'fault_redis_evicts',
   'fault_redis_fails_over',
   'fault_redis_flushed',
+  'fault_redis_full',
   'fault_redis_restarts',
+  'fault_redis_restarts_from_long_ago',
   'fault_zone_lost',
   'postgres_undone',
   'bad',

@@ -1,0 +1,77 @@
+import type { Process } from './process.js'
+import type { Servers } from './servers.js'
+import { Chance, type World } from './world.js'
+
+interface Target {
+  readonly servers: Servers
+  /** Nothing may happen that lets Redis forget. */
+  readonly remembers: boolean
+  processes(): readonly Process[]
+  note(oddity: Oddity): void
+}
+
+export type Oddity = 'process_sleeps' | 'redis_restarts_from_long_ago' | 'redis_full' | 'clock_far_ahead'
+
+const ODDITIES = 0x0dd
+const BEGINS_WITHIN_MS = 12_000
+
+/**
+ * What happens in few schedules, and then goes far: a process that sleeps for minutes, long after all else has healed; Redis back to where it was
+ * many seconds ago; Redis full, so that it answers and writes nothing; a clock further ahead than anybody believes. Decided by a chance of its own,
+ * so that all other schedules stay as they are.
+ */
+export class Oddities {
+  readonly #world: World
+  readonly #target: Target
+  readonly #chance: Chance
+  #over = false
+
+  constructor(world: World, target: Target) {
+    this.#world = world
+    this.#target = target
+    this.#chance = new Chance(Math.imul(world.seed + 1, ODDITIES))
+    if (this.#chance.happens(0.12)) this.#plan(() => this.#sleep())
+    if (this.#chance.happens(0.12) && !target.remembers) this.#plan(() => this.#goFarBack())
+    if (this.#chance.happens(0.12)) this.#plan(() => this.#fill())
+    if (this.#chance.happens(0.08)) this.#plan(() => this.#leap())
+  }
+
+  /** Who sleeps goes on sleeping. */
+  heal(): void {
+    this.#over = true
+    this.#target.servers.makeRoom()
+  }
+
+  #plan(begin: () => void, withinMs = BEGINS_WITHIN_MS): void {
+    this.#world.plan(this.#chance.next() * withinMs, () => !this.#over && begin())
+  }
+
+  #sleep(): void {
+    const alive = this.#target.processes().filter((process) => process.alive)
+    this.#target.note('process_sleeps')
+    this.#chance.pick(alive).sleep((0.5 + 2 * this.#chance.next()) * 60_000)
+  }
+
+  #goFarBack(): void {
+    const { servers } = this.#target
+    const copy = servers.copyRedis()
+    this.#plan(() => {
+      this.#target.note('redis_restarts_from_long_ago')
+      servers.restartRedis(copy)
+    }, 20_000)
+  }
+
+  #fill(): void {
+    this.#target.note('redis_full')
+    this.#target.servers.fillRedis()
+    this.#plan(() => this.#target.servers.makeRoom(), 4_000)
+  }
+
+  #leap(): void {
+    const { servers } = this.#target
+    const server = this.#chance.happens(0.7) ? servers.master : servers.postgres
+    this.#target.note('clock_far_ahead')
+    server.skewMs += (1 + 2 * this.#chance.next()) * 60_000
+    this.#world.tell(() => `a clock leaps ahead to ${Math.round(server.skewMs)}`)
+  }
+}
