@@ -134,7 +134,7 @@ export class Sweeper {
     const { journal, options, postgres } = this.#context
     if (postgres.open) return
     const until = Math.floor(this.#context.postgresNow() - options.dueGraceMs)
-    const due = await journal.due(until, options.claimMax)
+    const due = await journal.due(until, options.claimMax, null)
     for (const { ref, tenant } of due) {
       if (this.#stopped) return
       this.#context.telemetry.count?.('holdfast_swept_wallets_total', { where: 'cold' })
