@@ -10,6 +10,8 @@
 import {
   type Charge,
   type Confirmation,
+  type DuePlace,
+  type DueWallet,
   deadlineOf,
   type EpochStep,
   type Inspection,
@@ -250,12 +252,12 @@ export class SimDatabase {
     return wallet ? chargeOf(wallet, seq) : null
   }
 
-  due(until: number, most: number): { ref: string; tenant: string }[] {
+  due(until: number, most: number, after: DuePlace | null): DueWallet[] {
     return [...this.#wallets.values()]
-      .filter(({ row }) => row.due > 0 && row.due <= until)
-      .sort(({ row: a }, { row: b }) => a.due - b.due || (a.ref < b.ref ? -1 : 1))
+      .map(({ row: { ref, due }, tenant }) => ({ ref, tenant, due }))
+      .filter((wallet) => wallet.due > 0 && wallet.due <= until && (after === null || compareDue(wallet, after) > 0))
+      .sort(compareDue)
       .slice(0, most)
-      .map(({ row, tenant }) => ({ ref: row.ref, tenant }))
   }
 
   relax(ref: string, epoch: number, seq: number, due: number): void {
@@ -415,4 +417,10 @@ export class SimDatabase {
     }
     return { state, memory, holds: true, recent: [], clock: this.#now() }
   }
+}
+
+/** As Postgres compares (due, ref). */
+function compareDue(a: DuePlace, b: DuePlace): number {
+  if (a.due !== b.due) return a.due - b.due
+  return a.ref < b.ref ? -1 : Number(a.ref > b.ref)
 }

@@ -3,6 +3,8 @@ import {
   type Charge,
   type Confirmation,
   cutRuns,
+  type DuePlace,
+  type DueWallet,
   type Filed,
   halve,
   isStorableEntry,
@@ -187,8 +189,8 @@ export class SimJournal implements Journal, Reconcilable {
     return this.#statement('charge', false, () => this.#database.charge(ref, seq))
   }
 
-  due(until: number, most: number): Promise<{ ref: string; tenant: string }[]> {
-    return this.#statement('due', false, () => this.#database.due(until, most))
+  due(until: number, most: number, after: DuePlace | null): Promise<DueWallet[]> {
+    return this.#statement('due', false, () => this.#database.due(until, most, after))
   }
 
   relax(ref: string, epoch: number, seq: number, due: number): Promise<void> {

@@ -1,10 +1,18 @@
 import { HoldfastError } from '../errors/index.js'
+import type { DuePlace, DueWallet } from '../journal/index.js'
 import type { Place } from '../redis/index.js'
 import { readAgendaName } from './agenda.js'
 import type { Outcome } from './attempt.js'
 import type { Circuit } from './circuit.js'
 import type { Context } from './context.js'
 import type { Item, Lane } from './lane.js'
+
+/**
+ * For so long a round looks after wallets that are not in Redis, and waits for one that does not answer; the next round goes on behind them.
+ * What a dead process left pending in Redis waits meanwhile, so it is short; and after a flush of Redis everything that is due is here, so it is
+ * many pages.
+ */
+const COLD_ROUND_MS = 1_000
 
 interface Parts {
   readonly shards: number
@@ -27,6 +35,12 @@ export class Sweeper {
   #cancel: (() => void) | undefined
   #working: Promise<void> | undefined
   #stopped = false
+  /** Behind which wallet the next page of those that are due begins; null: at the beginning. */
+  #coldAfter: DuePlace | null = null
+  /** Wallets that are due and being touched. */
+  readonly #touching = new Set<string>()
+  /** Ends the wait for them. */
+  #leave: (() => void) | undefined
 
   constructor(context: Context, parts: Parts) {
     this.#context = context
@@ -48,6 +62,7 @@ export class Sweeper {
   async stop(): Promise<void> {
     this.#stopped = true
     this.#cancel?.()
+    this.#leave?.()
     await this.#working
   }
 
@@ -129,20 +144,44 @@ export class Sweeper {
     }
   }
 
-  /** Wallets that are not in Redis: Postgres knows when their next hold expires. */
+  /** Wallets that are not in Redis: Postgres knows when their next hold expires. Page by page, also behind those that can't be touched. */
   async #sweepCold(): Promise<void> {
-    const { journal, options, postgres } = this.#context
-    if (postgres.open) return
+    const { clock, journal, options } = this.#context
     const until = Math.floor(this.#context.postgresNow() - options.dueGraceMs)
-    const due = await journal.due(until, options.claimMax)
-    for (const { ref, tenant } of due) {
+    const endsAt = clock.now() + COLD_ROUND_MS
+    do {
+      if (this.#context.full()) return
+      const page = await journal.due(until, options.claimMax, this.#coldAfter)
       if (this.#stopped) return
-      this.#context.telemetry.count?.('holdfast_swept_wallets_total', { where: 'cold' })
-      const place = this.#parts.placeOf(tenant, ref)
-      const outcome = await this.#parts.touch(place).catch(() => null)
-      const touch = outcome?.touch
+      this.#coldAfter = page.length < options.claimMax ? null : (page.at(-1) ?? null)
+      await this.#touchAll(page, until, Math.max(0, endsAt - clock.now()))
+    } while (this.#coldAfter && !this.#stopped && clock.now() < endsAt)
+  }
+
+  /** Returns when all of them were touched, or the time is up: who takes longer comes to an end by himself. */
+  async #touchAll(page: readonly DueWallet[], until: number, withinMs: number): Promise<void> {
+    const touched = Promise.all(page.map((wallet) => this.#touch(wallet, until)))
+    await new Promise<void>((resolve) => {
+      this.#leave = resolve
+      const cancel = this.#context.clock.after(withinMs, resolve, true)
+      void touched.then(cancel).then(resolve)
+    })
+  }
+
+  async #touch({ ref, tenant }: DueWallet, until: number): Promise<void> {
+    // A round before this one has left it behind.
+    if (this.#touching.has(ref)) return
+    this.#touching.add(ref)
+    this.#context.telemetry.count?.('holdfast_swept_wallets_total', { where: 'cold' })
+    try {
+      const { touch } = await this.#parts.touch(this.#parts.placeOf(tenant, ref))
+      if (this.#stopped || !touch || (touch.due > 0 && touch.due <= until)) return
       // The bound in Postgres only said that something might be due. It moves on, if the state is still the one that was touched.
-      if (touch && (touch.due === 0 || touch.due > until)) await journal.relax(ref, touch.epoch, touch.seq, touch.due)
+      await this.#context.journal.relax(ref, touch.epoch, touch.seq, touch.due)
+    } catch {
+      // It stays due, and is found again.
+    } finally {
+      this.#touching.delete(ref)
     }
   }
 }

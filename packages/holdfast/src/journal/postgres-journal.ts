@@ -11,6 +11,8 @@ import { isStorableEntry } from './storable.js'
 import type {
   Charge,
   Confirmation,
+  DuePlace,
+  DueWallet,
   Filed,
   Journal,
   OpenRequest,
@@ -27,6 +29,9 @@ import type {
 
 /** Longer than any statement may take. */
 const QUIESCE_MS = 20_000
+
+/** What nothing is due at has a `due` of 0, so this stands before all that is. */
+const BEFORE_ALL: DuePlace = { due: 0, ref: '0'.repeat(32) }
 
 /** The journal in Postgres. */
 export class PostgresJournal implements Journal {
@@ -167,8 +172,15 @@ export class PostgresJournal implements Journal {
     }
   }
 
-  async due(until: number, most: number): Promise<{ ref: string; tenant: string }[]> {
-    return this.#postgres.query<{ ref: string; tenant: string }>('dueWallets', [until, most])
+  async due(until: number, most: number, after: DuePlace | null): Promise<DueWallet[]> {
+    const { due, ref } = after ?? BEFORE_ALL
+    const rows = await this.#postgres.query<{ ref: string; tenant: string; due: string }>('dueWallets', [
+      until,
+      most,
+      due,
+      ref,
+    ])
+    return rows.map((row) => ({ ...row, due: Number(row.due) }))
   }
 
   async relax(ref: string, epoch: number, seq: number, due: number): Promise<void> {

@@ -142,6 +142,16 @@ export interface Charge {
   readonly facts: RefundFacts
 }
 
+/** Where a wallet stands among those that are due: by the time, and by their refs where that is the same. */
+export interface DuePlace {
+  readonly due: number
+  readonly ref: string
+}
+
+export interface DueWallet extends DuePlace {
+  readonly tenant: string
+}
+
 /**
  * The journal: what Postgres remembers. Every call is one statement or one transaction, only `append` may be several; a call that
  * rejects with an outcome of `unknown` may or may not have happened, an append in part. The simulator has one of its own, held to
@@ -178,8 +188,8 @@ export interface Journal {
   holdEntry(ref: string, hold: string): Promise<Entry | null>
   /** What is known of a charge; null when the wallet has no such entry, or it charged nothing. */
   charge(ref: string, seq: number): Promise<Charge | null>
-  /** Wallets that may have a hold that is due. */
-  due(until: number, most: number): Promise<{ ref: string; tenant: string }[]>
+  /** Wallets that may have a hold that is due: earliest first, from behind `after` on, whether that is still there or not. */
+  due(until: number, most: number, after: DuePlace | null): Promise<DueWallet[]>
   /** Nothing was due: moves the bound on, unless something happened since. */
   relax(ref: string, epoch: number, seq: number, due: number): Promise<void>
   /** Notes the open holds, so that loading the wallet need not read further back. */

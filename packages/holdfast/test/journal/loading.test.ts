@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import type { Journal, Snapshot } from '../../src/journal/index.js'
+import type { DueWallet, Journal, Snapshot } from '../../src/journal/index.js'
 import { type Entry, genesisHash, type WalletState } from '../../src/machine/index.js'
 import { append, kept, load, newRef, newWallet, raise, SUBJECTS, type Subject, verdictsOf, Writer } from './journals.js'
 
@@ -257,10 +257,10 @@ describe.each(Object.keys(SUBJECTS))('loading a wallet from the journal of %s', 
       wallets.push(wallet)
     }
     const [third, first, second] = wallets.map(({ ref }) => ref)
-    const due = async (until: number, most = 10) => (await journal.due(until, most)).map(({ ref }) => ref)
-    expect(await journal.due(START + 2_000, 10)).toEqual([
-      { ref: first, tenant: 'tenant-1000' },
-      { ref: second, tenant: 'tenant-2000' },
+    const due = async (until: number, most = 10) => (await journal.due(until, most, null)).map(({ ref }) => ref)
+    expect(await journal.due(START + 2_000, 10, null)).toEqual([
+      { ref: first, tenant: 'tenant-1000', due: START + 1_000 },
+      { ref: second, tenant: 'tenant-2000', due: START + 2_000 },
     ])
     expect(await due(START + 3_000)).toEqual([first, second, third])
     expect(await due(START + 3_000, 1)).toEqual([first])
@@ -281,4 +281,37 @@ describe.each(Object.keys(SUBJECTS))('loading a wallet from the journal of %s', 
     await journal.relax(wallet.ref, wallet.state.epoch, wallet.state.seq, wallet.state.due)
     expect(await due(START + 3_000)).toEqual([third])
   })
+
+  test('wallets that may be due are read page by page, those of one moment by their refs', async () => {
+    const wallets: DueWallet[] = []
+    for (const ttlMs of [2_000, 1_000, 1_000, 3_000, 1_000, 2_000]) {
+      const wallet = await newWallet(journal)
+      wallet.now = START
+      await append(journal, wallet.file(wallet.credit('c'), wallet.hold('h', 1, ttlMs)))
+      wallets.push({ ref: wallet.ref, tenant: 'test', due: START + ttlMs })
+    }
+    const inOrder = wallets.sort((a, b) => a.due - b.due || Buffer.compare(bytes(a), bytes(b)))
+    const [, second, , fourth, , last] = inOrder as [DueWallet, DueWallet, DueWallet, DueWallet, DueWallet, DueWallet]
+    for (const most of [1, 2, 4, 6]) {
+      const pages: DueWallet[] = []
+      for (let after: DueWallet | null = null; ; ) {
+        const page: DueWallet[] = await journal.due(START + 3_000, most, after)
+        pages.push(...page)
+        after = page.at(-1) ?? null
+        if (page.length < most) break
+      }
+      expect(pages).toEqual(inOrder)
+    }
+    expect(await journal.due(START + 3_000, 10, second)).toEqual(inOrder.slice(2))
+    expect(await journal.due(START + 2_999, 10, second)).toEqual(inOrder.slice(2, 5))
+    expect(await journal.due(START + 3_000, 2, fourth)).toEqual(inOrder.slice(4))
+    // Behind places where nobody stands any more.
+    expect(await journal.due(START + 3_000, 10, { due: START + 1_000, ref: 'f'.repeat(32) })).toEqual(inOrder.slice(3))
+    expect(await journal.due(START + 3_000, 10, { due: START + 1_500, ref: fourth.ref })).toEqual(inOrder.slice(3))
+    expect(await journal.due(START + 3_000, 10, last)).toEqual([])
+    expect(await journal.due(START + 2_000, 10, last)).toEqual([])
+    expect(await journal.due(START + 3_000, 10, { due: START + 9_000, ref: '0'.repeat(32) })).toEqual([])
+  })
 })
+
+const bytes = ({ ref }: DueWallet) => Buffer.from(ref, 'hex')

@@ -46,6 +46,11 @@ async function planOf(statement: string): Promise<string> {
   return lines.join('\n')
 }
 
+/** The most that a step of it has read. */
+function mostRows(plan: string): number {
+  return Math.max(...[...plan.matchAll(/actual time=\S+ rows=(\d+)/g)].map(([, rows]) => Number(rows)))
+}
+
 it('finds a key by its index, also on a connection that has looked for some while there was little', async () => {
   const find = () => journal.find([{ ref: wallet.ref, key: 'k7' }])
   // So few that Postgres takes one index for as good as the other.
@@ -69,6 +74,21 @@ it('reads no more of a wallet than its last entries when it is loaded', async ()
   expect(raised?.recent.map(({ seq }) => seq)).toEqual(Array.from({ length: 16 }, (_, n) => ENTRIES - 15 + n))
   const plan = await planOf(`"holdfast_recentEntries"('{${wallet.ref}}', '{${ENTRIES}}', 16)`)
   expect(plan).not.toMatch(/Rows Removed by Filter/)
-  const counts = [...plan.matchAll(/actual time=\S+ rows=(\d+)/g)].map(([, rows]) => Number(rows))
-  expect(Math.max(...counts)).toBe(16)
+  expect(mostRows(plan)).toBe(16)
+})
+
+it('reads no more of the wallets that are due than a page, wherever that begins', async () => {
+  // Two at a time are due at the same moment.
+  await client.query(
+    `INSERT INTO wallets (ref, tenant, id, currency, opened_at, initial_limit, genesis, epoch, owner, seq, head, at,
+                          available, reserved, credit_limit, status, due, since)
+     SELECT gen_random_uuid(), 'test', 'w' || n, 'usd', 1, 0, '', 1, 'redis', 1, '', 1, 0, 0, 0, 'active', 1000 + n / 2, 1
+     FROM generate_series(1, 4000) AS n`,
+  )
+  for (const due of [0, 2_000, 2_900]) {
+    expect(await journal.due(4_000, 64, { due, ref: '8'.repeat(32) })).toHaveLength(64)
+    const plan = await planOf(`"holdfast_dueWallets"(4000, 64, ${due}, '${'8'.repeat(32)}')`)
+    expect(plan).toMatch(/Index Scan using wallets_by_due/)
+    expect(mostRows(plan)).toBeLessThan(2 * 64)
+  }
 })
