@@ -185,10 +185,7 @@ async function prepare(
   const [row] = await postgres.query<{ shards: number }>('fixShards', [shards ?? DEFAULT_SHARDS])
   if (!row) throw new HoldfastError('unavailable', 'The settings of the database are gone')
   if (shards !== null && row.shards !== shards) {
-    throw new HoldfastError(
-      'invalid_argument',
-      `shards: expected ${row.shards}, as the database was made with, got ${shards}`,
-    )
+    throw check.invalid('shards', `${row.shards}, as the database was made with`, `${shards}`)
   }
   return { secret, shards: row.shards }
 }

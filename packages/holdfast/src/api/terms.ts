@@ -1,4 +1,4 @@
-import { HoldfastError } from '../errors/index.js'
+import type { HoldfastError } from '../errors/index.js'
 import { MAX_AMOUNT, type Meter, type Terms } from '../machine/index.js'
 import type { OperationOptions } from './tenant.js'
 import * as check from './validate.js'
@@ -58,7 +58,7 @@ function byTime(options: Record<string, unknown>, rate: number): Counted {
   const counting = check.oneOf('rounding', rounding, ['started', 'completed', 'prorated'] as const)
   const perMs = check.integer('per', options.per, 1, check.TTL_MAX_MS)
   const reserveMs = check.integer('reserve', options.reserve, 1, check.TTL_MAX_MS)
-  if (rate * perMs > MAX_AMOUNT) throw tooLarge('rate times per', rate * perMs)
+  if (rate * perMs > MAX_AMOUNT) throw tooLarge('rate times per', rate * perMs, 'rate')
   const periods = Math.floor(reserveMs / perMs)
   const restMs = reserveMs - periods * perMs
   const rest = counting === 'prorated' ? Math.ceil((restMs * rate) / perMs) : restMs > 0 ? rate : 0
@@ -85,6 +85,6 @@ function atMost(name: string, money: number): number {
   return money
 }
 
-function tooLarge(name: string, money: number): HoldfastError {
-  return new HoldfastError('invalid_amount', `${name}: expected at most ${MAX_AMOUNT} in all, got ${money}`)
+function tooLarge(name: string, money: number, argument = name): HoldfastError {
+  return check.invalidAmount(name, `at most ${MAX_AMOUNT} in all`, `${money}`, argument)
 }

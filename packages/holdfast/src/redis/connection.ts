@@ -129,5 +129,7 @@ export class RedisConnection {
 
 function integer(name: string, value: number, max: number): number {
   if (Number.isInteger(value) && value >= 1 && value <= max) return value
-  throw new HoldfastError('invalid_argument', `redis ${name}: expected an integer from 1 to ${max}, got ${value}`)
+  const argument = `redis ${name}`
+  const message = `${argument}: expected an integer from 1 to ${max}, got ${value}`
+  throw new HoldfastError('invalid_argument', message, { argument })
 }
