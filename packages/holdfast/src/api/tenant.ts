@@ -53,7 +53,7 @@ export function checkOptions(given: unknown, durability: Durability) {
     memory: chosen === 'memory',
     timeoutMs: check.timeoutMs(options.timeout),
     signal: check.signal(options.signal),
-    retry: options.retry === true,
+    retry: check.flag('retry', options.retry),
   }
 }
 

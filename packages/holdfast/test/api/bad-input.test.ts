@@ -84,6 +84,9 @@ const OPERATIONS: Record<string, (wallet: Wallet, options: object, hf: Holdfast)
   transfer: (wallet, options, hf) => hf.transfer(wallet.id, 'other', 5, options as never),
 }
 
+/** A transfer is not asked for with `retry`. */
+const { transfer: _, ...RETRIED } = OPERATIONS
+
 /** Those that make their key themselves. */
 const KEYLESS: typeof OPERATIONS = {
   tick: (wallet, options) => metered(wallet).tick({ total: 1, ...options }),
@@ -510,6 +513,18 @@ const CASES: Case[] = [
       ],
     ],
   ]),
+  ...Object.entries({ ...RETRIED, ...KEYLESS }).map(
+    ([name, call]): Case => [
+      `${name} with retry`,
+      'invalid_argument',
+      (wallet, retry, hf) => call(wallet, { key, retry }, hf),
+      [
+        ['text', PERSONAL],
+        ['null', null],
+        ['a number', 1],
+      ],
+    ],
+  ),
 ]
 
 describe('bad input', () => {
