@@ -6,7 +6,7 @@ import * as check from './validate.js'
 interface SessionTerms extends OperationOptions {
   /** The price of a period, or of a unit. */
   readonly rate: number
-  /** How much must be there to begin (`creditLimit` included). Default: `rate`. */
+  /** How much must be there to begin, `creditLimit` included. Default: `rate`. */
   readonly minimum?: number
   /** Without a tick for so long (ms) the session ends with what was charged. Default: 60 s; by time at least twice `per`. */
   readonly heartbeat?: number
@@ -15,16 +15,18 @@ interface SessionTerms extends OperationOptions {
 }
 
 export interface TimeTerms extends SessionTerms {
+  /** What is counted: time. */
   readonly by: 'time'
   /** How long a period is, ms. */
   readonly per: number
   /** How many ms are reserved at a time; rounded up to whole periods, unless they are prorated. */
   readonly reserve: number
-  /** Which periods are charged: those that have begun (default), those that are over, or every part of one. */
+  /** Which periods are charged: those that have begun, those that are over, or every part of one. Default `started`. */
   readonly rounding?: 'started' | 'completed' | 'prorated'
 }
 
 export interface UnitTerms extends SessionTerms {
+  /** What is counted: units. */
   readonly by: 'units'
   /** How many units are reserved at a time. */
   readonly reserve: number
