@@ -40,12 +40,12 @@ export interface BackgroundAudit {
   readonly repair?: boolean
   /** Told after each audit of a shard. */
   onReport?(report: AuditReport): void
-  /** For tests. */
+  /** How much is looked at in one step: for tests. */
   readonly limits?: Partial<AuditLimits>
 }
 
 export interface AuditOptions {
-  /** Default: all. */
+  /** Which shards. Default: all. */
   readonly shards?: readonly number[]
   /** Whether what the journal decides is put right. Default true. */
   readonly repair?: boolean
@@ -53,12 +53,14 @@ export interface AuditOptions {
   readonly full?: boolean
   /** For how long shards are waited for that another process is auditing, ms. Default 30,000. */
   readonly wait?: number
+  /** Ends it when it fires. */
   readonly signal?: AbortSignal
+  /** Told as it goes on. */
   onProgress?(progress: AuditProgress): void
 }
 
 export interface RebuildOptions {
-  /** Default: all. */
+  /** Which shards. Default: all. */
   readonly shards?: readonly number[]
   /** Wallets that were used within this time, ms, beside those with open holds. Default 3,600,000: an hour. */
   readonly usedWithin?: number
@@ -66,14 +68,16 @@ export interface RebuildOptions {
   readonly all?: boolean
   /** Also wallets that Redis has. Default false. */
   readonly force?: boolean
+  /** Ends it when it fires. */
   readonly signal?: AbortSignal
+  /** Told as it goes on. */
   onProgress?(progress: RebuildProgress): void
 }
 
 export interface FindingsOptions extends WaitOptions {
   /** Behind this id. Default 0: from the first on. */
   readonly after?: number
-  /** Default 100, at most 1,000. */
+  /** How many at most, 1 to 1,000. Default 100. */
   readonly limit?: number
   /** Only what was found, or found again, at this time or later, ms. Default 0. */
   readonly since?: number

@@ -21,9 +21,12 @@ const DEFAULT_SHARDS = 64
 const REDIS_PATIENCE_MAX_MS = 600_000
 
 export interface Limits {
-  /** Operations under way. Default 20,000. */
+  /** Operations under way in this process. Default 20,000. */
   readonly operations?: number
-  /** Entries that wait for Postgres. While it is away, `memory` operations go on until then. Default 50,000, some 1 to 2 kB each. */
+  /**
+   * Entries that wait for Postgres in this process, some 1 to 2 kB each. While it is away, `memory` operations go on until then.
+   * Default 50,000.
+   */
   readonly backlog?: number
   /** Entries of one wallet that wait for Postgres, in Redis. Default 1,000. */
   readonly backlogPerWallet?: number
@@ -37,37 +40,50 @@ export interface ConnectOptions {
   readonly redis: RedisTarget | RedisConnection
   /** A URL, the options of `pg`, a pool of your own, or a connection that is made already. */
   readonly postgres: PostgresSource | Postgres
-  /** Default `default`. */
+  /** Whose wallets these are: 1 to 64 characters of a-z, 0-9, _ and -. Default `default`. */
   readonly tenant?: string
-  /** Into how many shards wallets are hashed: fixed by the first who connects to a database. Default 64. */
+  /**
+   * Into how many shards wallets are hashed, 1 to 16,384. Fixed by the first who connects to a database: another number is refused from
+   * then on. Default 64, or what it was fixed to.
+   */
   readonly shards?: number
-  /** When an operation is acknowledged: `ledger` (default): committed in Postgres. `memory`: decided in Redis. */
+  /**
+   * When an operation is acknowledged, unless its call says otherwise. `ledger`: committed in Postgres; `memory`: decided in Redis.
+   * Default `ledger`.
+   */
   readonly durability?: Durability
-  /** How long an operation waits for its answer, ms. Default 10,000. */
+  /** How long a call waits for its answer, ms, unless it says otherwise: up to 600,000. Default 10,000. */
   readonly timeout?: number
   /**
-   * Redis has not worked for so long (ms), though it was asked: then operations go through Postgres until it is back. Default 20: a
-   * lost connection, and not the next one. How long one call may be silent is `redisOptions.commandTimeoutMs`, 2,000 by default.
+   * Redis has not worked for so long (ms), though it was asked: then operations go through Postgres until it is back. Default 20.
+   *
+   * That is a lost connection, and not the next one. How long one call may be silent is `redisOptions.commandTimeoutMs`.
    */
   readonly redisPatience?: number
-  /** Postgres's schema. Default `holdfast`. */
+  /** The schema of Postgres that its tables are in: one of its own. Default `holdfast`. */
   readonly schema?: string
-  /** Bring the schema up to date. Default true; false: refuse to run on another version. */
+  /** Bring the schema up to date. False: refuse to run on another version. Default true. */
   readonly migrate?: boolean
-  /** Refuse to start where a setting of Redis or Postgres endangers what was acknowledged. Default false: it is told to `telemetry.log`. */
+  /**
+   * Refuse to start where a setting of Redis or Postgres endangers what was acknowledged. False: it is told to `telemetry.log`.
+   * Default false.
+   */
   readonly strict?: boolean
+  /** Hooks for metrics and logs. Default: none, and the library is silent. */
   readonly telemetry?: Telemetry
+  /** How it speaks to Redis; not of use with a connection that is made already. */
   readonly redisOptions?: Omit<ConnectionOptions, 'telemetry'>
+  /** How it speaks to Postgres; not of use with a connection that is made already. */
   readonly postgresOptions?: Omit<PostgresOptions, 'telemetry' | 'schema'>
-  /** The audits that run by themselves: every shard each five minutes. False: none do. */
+  /** The audits that run by themselves. False: none do. Default: every shard each five minutes. */
   readonly audit?: BackgroundAudit | false
-  /** The record of what is tried in sales. False: none is kept. */
+  /** The record of what is tried in sales. False: none is kept. Default: of the last 30 days. */
   readonly saleAttempts?: SaleAttemptsOptions | false
-  /** Refuses checkouts of what is sold for good without asking anybody. Default: by an exact bitmap. False: the engine is always asked. */
+  /** Refuses checkouts of what is sold for good without asking anybody. False: the engine is always asked. Default: by an exact bitmap. */
   readonly earlyReject?: EarlyRejectOptions | false
   /** How much this process takes on at most; what is above is refused as `unavailable`, with the limit as a fact. */
   readonly limits?: Limits
-  /** For those who measure. */
+  /** The numbers inside of the engine (`EngineOptions`): for those who measure. */
   readonly engine?: Partial<EngineOptions>
 }
 
@@ -185,10 +201,7 @@ async function prepare(
   const [row] = await postgres.query<{ shards: number }>('fixShards', [shards ?? DEFAULT_SHARDS])
   if (!row) throw new HoldfastError('unavailable', 'The settings of the database are gone')
   if (shards !== null && row.shards !== shards) {
-    throw new HoldfastError(
-      'invalid_argument',
-      `shards: expected ${row.shards}, as the database was made with, got ${shards}`,
-    )
+    throw check.invalid('shards', `${row.shards}, as the database was made with`, `${shards}`)
   }
   return { secret, shards: row.shards }
 }

@@ -9,7 +9,7 @@ const TTL_MIN_MS = 100
 const TTL_MAX_MS = 600_000
 
 export interface ExclusiveOptions extends WaitOptions {
-  /** How long others wait when this process dies, ms: 100 to 600,000, default 5,000. While it lives, the lock is renewed. */
+  /** How long others wait when this process dies, ms: 100 to 600,000. While it lives, the lock is renewed. Default 5,000. */
   readonly ttl?: number
 }
 

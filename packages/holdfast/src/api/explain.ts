@@ -14,7 +14,7 @@ const STEPS_DEFAULT = 1_000
 export interface ExplainOptions extends ReadOptions {
   /** Steps after this seq. Default 0: from the beginning. */
   readonly after?: number
-  /** Steps to tell: 1 to 10,000, default 1,000. Sums are always those of all steps. */
+  /** How many steps to tell, 1 to 10,000. Sums are always those of all steps. Default 1,000. */
   readonly limit?: number
 }
 

@@ -5,7 +5,7 @@ import { type OperationOptions, perform, type Tenant } from './tenant.js'
 import * as check from './validate.js'
 
 export interface ChargeOptions extends OperationOptions {
-  /** What the hold does not cover: reject the charge (default), or take the rest from `available`. */
+  /** What the hold does not cover: reject the charge, or take the rest from `available`. Default `reject`. */
   readonly beyond?: 'reject' | 'available'
 }
 

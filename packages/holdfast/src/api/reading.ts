@@ -13,14 +13,14 @@ export const PAGE_DEFAULT = 100
 const TIME_MAX_MS = 8_640_000_000_000_000
 
 export interface ReadOptions extends WaitOptions {
-  /** What Redis has decided, committed or not; without Redis what is committed. Default: what is committed. */
+  /** What Redis has decided, committed or not; without Redis what is committed. Default false: what is committed. */
   readonly pending?: boolean
 }
 
 export interface PageOptions extends ReadOptions {
   /** What comes after this seq. Default 0: from the beginning. */
   readonly after?: number
-  /** 1 to 1,000, default 100. */
+  /** How many at most, 1 to 1,000. Default 100. */
   readonly limit?: number
 }
 

@@ -8,17 +8,19 @@ import * as check from './validate.js'
 
 /** What every operation takes beside what it is about. */
 export interface OperationOptions {
-  /** Makes the operation safe to repeat: the same key gives the first answer again. */
+  /** Makes the operation safe to repeat: the same key gives the first answer again. 1 to 255 characters, not beginning with `~`. */
   readonly key: string
   /** JSON of up to 4 kB, kept with the entry. */
   readonly metadata?: unknown
   /** The other side of the books. Default: `funding` for credits, `revenue` for everything else. */
   readonly counter?: string
+  /** When it is acknowledged: committed in Postgres (`ledger`), or decided in Redis (`memory`). Default: that of `connect`. */
   readonly durability?: Durability
-  /** How long to wait, ms. The operation may still happen: the same key is safe to try again. */
+  /** How long to wait, ms. The operation may still happen: the same key is safe to try again. Default: that of `connect`. */
   readonly timeout?: number
+  /** Ends the waiting when it fires, with `aborted`. The operation may still happen. */
   readonly signal?: AbortSignal
-  /** This key was tried before and the answer is not known: the journal is asked first. */
+  /** This key was tried before and the answer is not known: the journal is asked first. Default false. */
   readonly retry?: boolean
 }
 
@@ -53,7 +55,7 @@ export function checkOptions(given: unknown, durability: Durability) {
     memory: chosen === 'memory',
     timeoutMs: check.timeoutMs(options.timeout),
     signal: check.signal(options.signal),
-    retry: options.retry === true,
+    retry: check.flag('retry', options.retry),
   }
 }
 

@@ -1,4 +1,4 @@
-import { HoldfastError } from '../errors/index.js'
+import type { HoldfastError } from '../errors/index.js'
 import { MAX_AMOUNT, type Meter, type Terms } from '../machine/index.js'
 import type { OperationOptions } from './tenant.js'
 import * as check from './validate.js'
@@ -6,7 +6,7 @@ import * as check from './validate.js'
 interface SessionTerms extends OperationOptions {
   /** The price of a period, or of a unit. */
   readonly rate: number
-  /** How much must be there to begin (`creditLimit` included). Default: `rate`. */
+  /** How much must be there to begin, `creditLimit` included. Default: `rate`. */
   readonly minimum?: number
   /** Without a tick for so long (ms) the session ends with what was charged. Default: 60 s; by time at least twice `per`. */
   readonly heartbeat?: number
@@ -15,16 +15,18 @@ interface SessionTerms extends OperationOptions {
 }
 
 export interface TimeTerms extends SessionTerms {
+  /** What is counted: time. */
   readonly by: 'time'
   /** How long a period is, ms. */
   readonly per: number
   /** How many ms are reserved at a time; rounded up to whole periods, unless they are prorated. */
   readonly reserve: number
-  /** Which periods are charged: those that have begun (default), those that are over, or every part of one. */
+  /** Which periods are charged: those that have begun, those that are over, or every part of one. Default `started`. */
   readonly rounding?: 'started' | 'completed' | 'prorated'
 }
 
 export interface UnitTerms extends SessionTerms {
+  /** What is counted: units. */
   readonly by: 'units'
   /** How many units are reserved at a time. */
   readonly reserve: number
@@ -58,7 +60,7 @@ function byTime(options: Record<string, unknown>, rate: number): Counted {
   const counting = check.oneOf('rounding', rounding, ['started', 'completed', 'prorated'] as const)
   const perMs = check.integer('per', options.per, 1, check.TTL_MAX_MS)
   const reserveMs = check.integer('reserve', options.reserve, 1, check.TTL_MAX_MS)
-  if (rate * perMs > MAX_AMOUNT) throw tooLarge('rate times per', rate * perMs)
+  if (rate * perMs > MAX_AMOUNT) throw tooLarge('rate times per', rate * perMs, 'rate')
   const periods = Math.floor(reserveMs / perMs)
   const restMs = reserveMs - periods * perMs
   const rest = counting === 'prorated' ? Math.ceil((restMs * rate) / perMs) : restMs > 0 ? rate : 0
@@ -85,6 +87,6 @@ function atMost(name: string, money: number): number {
   return money
 }
 
-function tooLarge(name: string, money: number): HoldfastError {
-  return new HoldfastError('invalid_amount', `${name}: expected at most ${MAX_AMOUNT} in all, got ${money}`)
+function tooLarge(name: string, money: number, argument = name): HoldfastError {
+  return check.invalidAmount(name, `at most ${MAX_AMOUNT} in all`, `${money}`, argument)
 }

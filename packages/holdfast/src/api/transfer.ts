@@ -36,7 +36,7 @@ export async function transfer(
   const { fee = 0, counter = 'revenue', durability = 'ledger' } = options
   const arrives = check.amount('amount', amount, 1)
   const costs = check.amount('fee', fee, 0)
-  if (costs > MAX_AMOUNT - arrives) throw check.tooMuch('amount and fee')
+  if (costs > MAX_AMOUNT - arrives) throw check.tooMuch('amount and fee', 'fee')
   check.oneOf('durability', durability, ['ledger'] as const)
   const intent = {
     tenant: keys.tenant,

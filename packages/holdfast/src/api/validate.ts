@@ -1,5 +1,5 @@
 import { HoldfastError } from '../errors/index.js'
-import { integer, invalid, show, text } from '../input/index.js'
+import { integer, invalid, invalidAmount, show, text } from '../input/index.js'
 import { MAX_AMOUNT } from '../machine/index.js'
 
 export * from '../input/index.js'
@@ -19,7 +19,8 @@ export function tenant(value: unknown): string {
 
 export function key(value: unknown): string {
   if (value === undefined || value === null) {
-    throw new HoldfastError('key_required', 'key: expected an idempotency key of 1 to 255 characters, got none')
+    const message = 'key: expected an idempotency key of 1 to 255 characters, got none'
+    throw new HoldfastError('key_required', message, { argument: 'key' })
   }
   const checked = text('key', value)
   if (checked.startsWith('~')) throw invalid('key', 'a key that does not begin with ~', 'one that does')
@@ -27,8 +28,8 @@ export function key(value: unknown): string {
 }
 
 /** A sum of amounts that are right each by itself. */
-export function tooMuch(name: string): HoldfastError {
-  return new HoldfastError('invalid_amount', `${name}: expected at most ${MAX_AMOUNT} together, got more`)
+export function tooMuch(name: string, argument: string): HoldfastError {
+  return invalidAmount(name, `at most ${MAX_AMOUNT} together`, 'more', argument)
 }
 
 export function ttlMs(value: unknown): number {

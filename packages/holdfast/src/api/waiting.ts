@@ -3,8 +3,9 @@ import * as check from './validate.js'
 
 /** How long a caller waits for an answer. */
 export interface WaitOptions {
-  /** Milliseconds. Default: as for operations. */
+  /** How long to wait, ms. Default: that of `connect`. */
   readonly timeout?: number
+  /** Ends the waiting when it fires, with `aborted`. */
   readonly signal?: AbortSignal
 }
 

@@ -30,11 +30,12 @@ export interface OpenOptions extends WaitOptions {
   readonly currency: string
   /** How far `available` may go below zero. Default 0. */
   readonly creditLimit?: number
+  /** JSON of up to 4 kB, kept with the wallet. What it was first opened with stays. */
   readonly metadata?: unknown
 }
 
 export interface HoldOptions extends OperationOptions {
-  /** Milliseconds until it expires and what is left goes back. */
+  /** Milliseconds until it expires and what is left goes back: up to 400 days. */
   readonly ttl: number
 }
 
@@ -66,7 +67,7 @@ export class Wallet {
     this.id = check.text('wallet id', id)
   }
 
-  /** Makes the wallet. The same again changes nothing; with another currency or limit it is `wallet_exists`. */
+  /** Makes the wallet. Again it changes nothing, the metadata neither; with another currency or limit than first it is `wallet_exists`. */
   async open(options: OpenOptions): Promise<WalletState> {
     const given = check.options('options', options)
     const { currency, creditLimit = 0, metadata } = given
@@ -214,7 +215,7 @@ export interface WalletsOptions extends WaitOptions {
   readonly after?: string
   /** Only wallets whose id begins with it. */
   readonly prefix?: string
-  /** 1 to 1,000, default 100. */
+  /** How many at most, 1 to 1,000. Default 100. */
   readonly limit?: number
 }
 

@@ -91,7 +91,7 @@ const PLAN: Plan<Intent, Begun> = {
     throw new HoldfastError(
       'invalid_argument',
       `to: expected a wallet in the currency of the first, ${sourceCurrency}, got one in ${targetCurrency}`,
-      { expected: sourceCurrency, got: targetCurrency },
+      { argument: 'to', expected: sourceCurrency, got: targetCurrency },
     )
   },
   holdOf: step.holdOf,

@@ -7,13 +7,15 @@ export const ERRORS = {
     status: 400,
     retryable: false,
     meaning: 'The amount is not an integer in the allowed range, or the balance would leave ±(2^53 − 1).',
-    action: "Send a positive integer in the wallet's smallest unit; the message tells what was expected and what came.",
+    action:
+      "Send a positive integer in the wallet's smallest unit; where an argument is wrong, `argument` tells which, and the message what was expected and what came.",
   },
   invalid_argument: {
     status: 400,
     retryable: false,
     meaning: 'An argument has the wrong type, length, characters or range.',
-    action: 'Correct the argument that the message names; it tells what was expected and what came.',
+    action:
+      'Correct what `argument` names; the message tells what was expected and what came. Without `argument`, go by the message alone.',
   },
   key_required: {
     status: 400,

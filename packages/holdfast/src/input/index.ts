@@ -1,6 +1,9 @@
 import { HoldfastError } from '../errors/index.js'
 
-/** What any argument is checked for, whoever takes it. Messages say what was expected and what came. */
+/**
+ * What any argument is checked for, whoever takes it. Messages say what was expected and what came; the fact `argument` says which one it is,
+ * and is never what came.
+ */
 
 const LENGTH_MAX = 255
 const AMOUNT_MAX = Number.MAX_SAFE_INTEGER
@@ -23,10 +26,7 @@ export function text(name: string, value: unknown, max = LENGTH_MAX): string {
 /** An integer from `min` to 2^53 − 1. */
 export function amount(name: string, value: unknown, min: 0 | 1): number {
   if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < min) {
-    throw new HoldfastError(
-      'invalid_amount',
-      `${name}: expected an integer from ${min} to ${AMOUNT_MAX}, got ${show(value)}`,
-    )
+    throw invalidAmount(name, `an integer from ${min} to ${AMOUNT_MAX}`, show(value))
   }
   // Minus zero is a zero that prints differently.
   return value + 0
@@ -66,7 +66,12 @@ export function options(name: string, value: unknown): Record<string, unknown> {
 }
 
 export function invalid(name: string, expected: string, got: string): HoldfastError {
-  return new HoldfastError('invalid_argument', `${name}: expected ${expected}, got ${got}`)
+  return new HoldfastError('invalid_argument', `${name}: expected ${expected}, got ${got}`, { argument: name })
+}
+
+/** `argument`: the one to change, where what is wrong is made of several. */
+export function invalidAmount(name: string, expected: string, got: string, argument = name): HoldfastError {
+  return new HoldfastError('invalid_amount', `${name}: expected ${expected}, got ${got}`, { argument })
 }
 
 /** Numbers and kinds, never the text itself: it may be personal. */

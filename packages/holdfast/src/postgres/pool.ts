@@ -17,16 +17,19 @@ import {
 import { addressOf, isPool, type PostgresSource, takeClient } from './source.js'
 
 export interface PostgresOptions extends SessionOptions {
-  /** Size of a pool of ours. Default 10. */
+  /** Size of a pool of ours: one that was brought has its own. Default 10. */
   maxConnections?: number
-  /** How long a call waits for a connection, new or free. Default 5 s. */
+  /** How long a call waits for a connection, new or free. Default 5,000. */
   connectTimeoutMs?: number
   /**
    * How long a call waits for the server's answer. The server stops a statement by itself before that; this is for a server,
-   * or a way to it, that has gone silent. Default: `statementTimeoutMs` and 5 s.
+   * or a way to it, that has gone silent. Default: `statementTimeoutMs` and 5,000.
    */
   answerTimeoutMs?: number
-  /** Default: `connection` for a pool of ours, `transaction` for one that was brought. */
+  /**
+   * For how long settings stay on a connection: behind a pooler in transaction mode it has to be `transaction`. Default: `connection` for
+   * a pool of ours, `transaction` for one that was brought.
+   */
   settingsScope?: SettingsScope
   telemetry?: Telemetry
 }

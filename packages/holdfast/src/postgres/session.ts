@@ -15,11 +15,11 @@ export interface SessionOptions {
   schema?: string
   /** When a commit counts. `off` is not offered: it acknowledges what a crash loses. Default `on`. */
   synchronousCommit?: 'on' | 'remote_apply' | 'remote_write' | 'local'
-  /** Default 10 s. */
+  /** How long Postgres works on a statement at most. Default 10,000. */
   statementTimeoutMs?: number
-  /** Default 2 s. */
+  /** How long a statement waits for a lock. Default 2,000. */
   lockTimeoutMs?: number
-  /** Default 10 s: a paused process must not keep its rows locked. */
+  /** How long a transaction may rest: a paused process must not keep its rows locked. Default 10,000. */
   idleInTransactionTimeoutMs?: number
 }
 

@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto'
-import { HoldfastError } from '../errors/index.js'
+import { invalid } from '../input/index.js'
 import type { HeldLeases } from '../lock/index.js'
 import type { Postgres } from '../postgres/index.js'
 import type { ScriptRunner } from '../redis/index.js'
@@ -53,5 +53,5 @@ export const ofDatabase = (context: Context, what: string): Context => ({
 })
 
 function lacks(what: string): never {
-  throw new HoldfastError('invalid_argument', `postgres: expected a connection, since ${what} is kept there, got none`)
+  throw invalid('postgres', `a connection, since ${what} is kept there`, 'none')
 }

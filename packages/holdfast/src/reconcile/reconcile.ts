@@ -75,7 +75,7 @@ export interface ReconcileReport {
 }
 
 export interface ReconcileOptions {
-  /** Look, and change nothing. What is on its way at the time is told among the entries. */
+  /** Look, and change nothing. What is on its way at the time is told among the entries. Default false. */
   readonly dryRun?: boolean
   /** Gets every entry that the journal lacks. It is waited for. */
   readonly onEntry?: (entry: LostEntry) => void | Promise<void>

@@ -34,7 +34,8 @@ export class BorrowedRedis implements ScriptRunner {
 
   constructor(client: BorrowedClient) {
     if (typeof client !== 'object' || client === null || typeof client.sendCommand !== 'function') {
-      throw new HoldfastError('invalid_argument', `redis: expected a client of ioredis, got ${typeof client}`)
+      const message = `redis: expected a client of ioredis, got ${typeof client}`
+      throw new HoldfastError('invalid_argument', message, { argument: 'redis' })
     }
     this.#client = client
     this.isCluster = client.isCluster

@@ -33,17 +33,20 @@ export function template(target: RedisTarget): Client {
     throw new HoldfastError(
       'invalid_argument',
       `redis: expected a URL, options or an ioredis client, got ${typeof target}`,
+      { argument: 'redis' },
     )
   }
   if ('duplicate' in target) {
     throw new HoldfastError(
       'invalid_argument',
       'redis: expected a client of the ioredis that holdfast uses, got one of another copy or version: pass its URL or options',
+      { argument: 'redis' },
     )
   }
   if (!('cluster' in target)) return new Redis({ ...target, replyMapping: 'legacy', lazyConnect: true })
   if (!Array.isArray(target.cluster) || target.cluster.length === 0) {
-    throw new HoldfastError('invalid_argument', 'redis.cluster: expected at least one node, got none')
+    const argument = 'redis.cluster'
+    throw new HoldfastError('invalid_argument', `${argument}: expected at least one node, got none`, { argument })
   }
   return new Cluster([...(target.cluster as ClusterNode[])], {
     ...target.options,

@@ -8,14 +8,16 @@ import { walkKeys } from './walk.js'
 
 export interface ConnectionOptions {
   /**
-   * Connections a process makes (with Cluster: to each node). One is the default, because Redis serves all connections
-   * from one thread and a pipelined one keeps it busy: 256 callers got 101k script calls/s over one connection, 104k over
-   * two, 84k over four and 66k over eight, with everything on two cores. More are of use where single replies are large,
-   * or where the way to Redis is long and lossy.
+   * Connections a process makes (with Cluster: to each node), 1 to 64. Default 1.
+   *
+   * One, because Redis serves all connections from one thread and a pipelined one keeps it busy: 256 callers got 101k script
+   * calls/s over one connection, 104k over two, 84k over four and 66k over eight, with everything on two cores. More are of
+   * use where single replies are large, or where the way to Redis is long and lossy.
    */
   readonly connections?: number
-  /** A call that has no answer by then is rejected. The server may still run it. */
+  /** A call that has no answer by then is rejected. The server may still run it. Default 2,000. */
   readonly commandTimeoutMs?: number
+  /** How long an attempt to connect may take. Default 2,000. */
   readonly connectTimeoutMs?: number
   readonly telemetry?: Telemetry
 }
@@ -129,5 +131,7 @@ export class RedisConnection {
 
 function integer(name: string, value: number, max: number): number {
   if (Number.isInteger(value) && value >= 1 && value <= max) return value
-  throw new HoldfastError('invalid_argument', `redis ${name}: expected an integer from 1 to ${max}, got ${value}`)
+  const argument = `redis ${name}`
+  const message = `${argument}: expected an integer from 1 to ${max}, got ${value}`
+  throw new HoldfastError('invalid_argument', message, { argument })
 }

@@ -81,13 +81,16 @@ export class Keys {
       throw new HoldfastError(
         'invalid_argument',
         `tenant: expected 1 to 64 characters of a-z, 0-9, _ and -, got ${JSON.stringify(tenant)}`,
+        { argument: 'tenant' },
       )
     }
     if (!(secret instanceof Uint8Array) || secret.length < SECRET_BYTES_MIN) {
-      throw new HoldfastError('invalid_argument', `secret: expected at least ${SECRET_BYTES_MIN} bytes`)
+      const message = `secret: expected at least ${SECRET_BYTES_MIN} bytes`
+      throw new HoldfastError('invalid_argument', message, { argument: 'secret' })
     }
     if (!Number.isInteger(shards) || shards < 1 || shards > SHARDS_MAX) {
-      throw new HoldfastError('invalid_argument', `shards: expected an integer from 1 to ${SHARDS_MAX}, got ${shards}`)
+      const message = `shards: expected an integer from 1 to ${SHARDS_MAX}, got ${shards}`
+      throw new HoldfastError('invalid_argument', message, { argument: 'shards' })
     }
     this.tenant = tenant
     this.shards = shards

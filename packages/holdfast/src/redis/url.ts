@@ -27,7 +27,7 @@ const HOST = /^(\[[0-9a-f:.]+\]|[^\s:[\]]+)(?::(\d{1,5}))?$/i
 
 /** A password may stand anywhere in a broken URL, so nothing of it is repeated. */
 const expected = (what: string, got: string) =>
-  new HoldfastError('invalid_argument', `redis: expected ${what}, got ${got}`)
+  new HoldfastError('invalid_argument', `redis: expected ${what}, got ${got}`, { argument: 'redis' })
 
 export function readRedisUrl(url: string): string | RedisOptions | ClusterAddress {
   const parts = SEVERAL.exec(url)

@@ -20,6 +20,7 @@ export const tooMuch = (amount: number): HoldfastError =>
   new HoldfastError(
     'invalid_amount',
     `amount: expected a balance of at most ${Number.MAX_SAFE_INTEGER} afterwards, got more by adding ${amount}`,
+    { argument: 'amount' },
   )
 
 /** The key, or the id of a transaction, was used for something else. */

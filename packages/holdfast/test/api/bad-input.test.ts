@@ -51,6 +51,9 @@ const NOT_TEXT: [string, unknown][] = [
 const circular: Record<string, unknown> = { [PERSONAL]: 1 }
 circular[PERSONAL] = circular
 
+/** What messages call by more than one argument, and the one that the error names. */
+const OF_SEVERAL: Record<string, string> = { 'amount and fee': 'fee', 'rate times per': 'rate' }
+
 /** Any value where a caller without types may put it. */
 type Call = (wallet: Wallet, bad: never, hf: Holdfast) => Promise<unknown>
 type Case = [operation: string, code: ErrorCode, calls: Call, values: [string, unknown][]]
@@ -80,6 +83,9 @@ const OPERATIONS: Record<string, (wallet: Wallet, options: object, hf: Holdfast)
   meter: (wallet, options) => wallet.meter({ ...units, key: undefined, ...options } as never),
   transfer: (wallet, options, hf) => hf.transfer(wallet.id, 'other', 5, options as never),
 }
+
+/** A transfer is not asked for with `retry`. */
+const { transfer: _, ...RETRIED } = OPERATIONS
 
 /** Those that make their key themselves. */
 const KEYLESS: typeof OPERATIONS = {
@@ -507,6 +513,18 @@ const CASES: Case[] = [
       ],
     ],
   ]),
+  ...Object.entries({ ...RETRIED, ...KEYLESS }).map(
+    ([name, call]): Case => [
+      `${name} with retry`,
+      'invalid_argument',
+      (wallet, retry, hf) => call(wallet, { key, retry }, hf),
+      [
+        ['text', PERSONAL],
+        ['null', null],
+        ['a number', 1],
+      ],
+    ],
+  ),
 ]
 
 describe('bad input', () => {
@@ -530,7 +548,9 @@ describe('bad input', () => {
         // Some checks throw before there is a promise.
         const error = await refusal((async () => call(wallet, value as never, path.hf))())
         expect(error, name).toMatchObject({ code, retryable: false })
-        expect(error.message, name).toMatch(/^[a-zA-Z ]+: expected .+, got .+/)
+        const [, named = ''] = /^([a-zA-Z ]+): expected .+, got .+/.exec(error.message) ?? []
+        expect(named, name).not.toBe('')
+        if (code !== 'too_large') expect(error.argument, name).toBe(OF_SEVERAL[named] ?? named)
         expect(`${error.message} ${JSON.stringify(error.facts)}`, name).not.toContain(PERSONAL)
       }
       expect(await dump.take(true)).toEqual(before)

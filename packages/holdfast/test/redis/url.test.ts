@@ -54,7 +54,7 @@ describe('a URL', () => {
   ])('%s is not, and the message says why without its password', (url, message) => {
     const attempt = () => new RedisConnection(url)
     expect(attempt).toThrow(message)
-    expect(attempt).toThrow(expect.objectContaining({ code: 'invalid_argument' }) as Error)
+    expect(attempt).toThrow(expect.objectContaining({ code: 'invalid_argument', argument: 'redis' }) as Error)
     expect(attempt).not.toThrow(/s3cret/)
   })
 })

@@ -24,7 +24,10 @@ export function validationError(
   const part = WHERE[context] ?? context
   if (error === undefined) return new HoldfastError('invalid_argument')
   if (error.params.missingProperty === 'idempotency-key') {
-    return new HoldfastError('key_required', 'header.idempotency-key: expected a key of 1 to 255 characters, got none')
+    const argument = 'header.idempotency-key'
+    return new HoldfastError('key_required', `${argument}: expected a key of 1 to 255 characters, got none`, {
+      argument,
+    })
   }
   const { path, expected, got } = describe(error)
   const argument = [part, ...path].join('.')

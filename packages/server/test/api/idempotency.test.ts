@@ -41,6 +41,7 @@ describe('a key', () => {
     for (const [operation, body] of operations) {
       const { status, body: problem } = await call('POST', operation, { body })
       expect([operation, status, problem.code]).toEqual([operation, 400, 'key_required'])
+      expect(problem.argument).toBe('header.idempotency-key')
     }
     expect((await call('GET', path)).body.seq).toBe(1)
   })

@@ -224,8 +224,8 @@ describe('who pays', () => {
     [{ wallet: 'w', price: [1] }, 'body.pay.price', 'invalid_amount'],
     [{ wallet: 'w', price: 1, amount: 5 }, 'body.pay.amount', 'invalid_argument'],
     [{ wallet: '', price: 1 }, 'body.pay.wallet', 'invalid_argument'],
-    [{ wallet: 'w', price: { poster: 1 } }, undefined, 'invalid_argument'],
-    [{ wallet: 'w', price: Number.MAX_SAFE_INTEGER }, undefined, 'invalid_amount'],
+    [{ wallet: 'w', price: { poster: 1 } }, 'pay.price', 'invalid_argument'],
+    [{ wallet: 'w', price: Number.MAX_SAFE_INTEGER }, 'pay.price', 'invalid_amount'],
   ])('is told what is wrong with %j', async (pay, argument, code) => {
     const { path } = await checkOut()
     const answer = await call('POST', `${path}/purchase`, { body: { pay } })

@@ -128,8 +128,8 @@ describe('a sale over HTTP', () => {
     [{ items: [{ id: 'a', price: 5 }] }, 'body.items.0.price'],
     [{ items: [{ id: 'a' }], perUser: '2' }, 'body.perUser'],
     [{ items: [{ id: 'a' }], buckets: 65 }, 'body.buckets'],
-    [{ items: [{ id: 'a' }, { id: 'a' }] }, undefined],
-    [{ items: [{ id: 'a' }], endsAt: 5 }, undefined],
+    [{ items: [{ id: 'a' }, { id: 'a' }] }, 'items'],
+    [{ items: [{ id: 'a' }], endsAt: 5 }, 'endsAt'],
   ])('refuses terms that make no sense: %j', async (terms, argument) => {
     const answer = await open('wrong', terms)
     expect([answer.status, answer.body.code, answer.body.argument]).toEqual([400, 'invalid_argument', argument])

@@ -10,8 +10,8 @@ import { type SaleName, SoldItems, type SoldParts } from './sold.js'
 /** How checkouts of items that are sold are refused without asking Redis or Postgres. */
 export interface EarlyRejectOptions {
   /**
-   * `bitmap` (default): a bit for each item, in the process. `bloom`: a Bloom filter in Redis with a copy in the process before that, for
-   * comparison.
+   * `bitmap`: a bit for each item, in the process. `bloom`: a Bloom filter in Redis with a copy in the process before that, for comparison.
+   * Default `bitmap`.
    */
   readonly by?: 'bitmap' | 'bloom'
   /** How often what is sold is read from the journal, ms. Default 10,000. */

@@ -1,7 +1,7 @@
 import { Gathering } from '../../engine/index.js'
-import { HoldfastError } from '../../errors/index.js'
 import type { PostgresSales, SaleItem, SaleTerms } from '../../journal/index.js'
 import type { Keys, Place } from '../../redis/index.js'
+import * as check from '../validate.js'
 
 /** Items remembered of one sale. */
 const ITEMS_MAX = 100_000
@@ -93,8 +93,7 @@ export class SaleMemory {
   async #askById(ids: readonly string[]): Promise<SaleItem[]> {
     const items = await Promise.all(ids.map((id) => this.#byId.get(id) ?? this.#idsAsked.add(id)))
     return items.map((item, at) => {
-      if (!item)
-        throw new HoldfastError('invalid_argument', `items[${at}].id: expected an item of the sale, got another`)
+      if (!item) throw check.invalid(`items[${at}].id`, 'an item of the sale', 'another')
       return item
     })
   }

@@ -2,6 +2,7 @@ import type { Clock } from '../../engine/index.js'
 import { HoldfastError } from '../../errors/index.js'
 import type { OpenSlot, PostgresSchedules, SaleTerms, ScheduleRow } from '../../journal/index.js'
 import type { Telemetry } from '../../telemetry/index.js'
+import * as check from '../validate.js'
 import { within } from '../waiting.js'
 import { fillSale } from './filling.js'
 import { termsFromRecord } from './recorded-items.js'
@@ -174,8 +175,8 @@ export class SlotOpener {
   async #made({ template }: ScheduleRow, slot: Slot): Promise<Opened> {
     const make = this.#make
     if (!make) {
-      const text = 'items: expected a function, since the items of this schedule are made by who opens a slot, got none'
-      throw new HoldfastError('invalid_argument', text)
+      const expected = 'a function, since the items of this schedule are made by who opens a slot'
+      throw check.invalid('items', expected, 'none')
     }
     const items = await within(this.#tenant.timeoutMs, {}, async () => make(slot))
     const { startsAt, endsAt } = slot

@@ -135,7 +135,7 @@ async function price(memory: SaleMemory, lines: Lines, of: Price): Promise<{ amo
     prices.set(item, one)
   }
   const amount = priceOf(lines, prices)
-  if (amount > MAX_AMOUNT) throw check.tooMuch('pay.price of all')
+  if (amount > MAX_AMOUNT) throw check.tooMuch('pay.price of all', 'pay.price')
   return { amount, prices: [...prices].map(([item, one]) => `${item}:${one}`).join(' ') }
 }
 

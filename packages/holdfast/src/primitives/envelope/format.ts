@@ -27,6 +27,8 @@ export interface FormatOptions<Payload> {
   readonly hasState: (name: unknown) => boolean
 }
 
+const PAYLOAD = { argument: 'payload' }
+
 /** Why a text is no envelope, or none that can be read here. */
 export type Unreadable =
   | { readonly why: 'damaged'; readonly cause?: unknown }
@@ -72,12 +74,9 @@ export class Format<Payload, State extends string> {
     const { schemaVersion } = this
     const json = jsonOf(payload)
     const checked = await this.#check(JSON.parse(json)).catch((cause) => {
-      throw new HoldfastError(
-        'invalid_argument',
-        'payload: expected what the schema allows, got another',
-        {},
-        { cause },
-      )
+      throw new HoldfastError('invalid_argument', 'payload: expected what the schema allows, got another', PAYLOAD, {
+        cause,
+      })
     })
     const head = JSON.stringify({ schemaVersion, state, createdAt, updatedAt })
     return [`${head.slice(0, -1)},"payload":${json}}`, { schemaVersion, state, createdAt, updatedAt, payload: checked }]
@@ -119,7 +118,7 @@ function jsonOf(payload: unknown): string {
   try {
     json = JSON.stringify(payload)
   } catch (cause) {
-    throw new HoldfastError('invalid_argument', 'payload: expected what JSON can hold, got another', {}, { cause })
+    throw new HoldfastError('invalid_argument', 'payload: expected what JSON can hold, got another', PAYLOAD, { cause })
   }
   if (json === undefined) throw invalid('payload', 'what JSON can hold', show(payload))
   return json

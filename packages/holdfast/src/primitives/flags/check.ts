@@ -107,6 +107,7 @@ function some(name: string, value: unknown, min: number, max: number): unknown[]
   if (!Array.isArray(value)) throw invalid(name, 'an array', show(value))
   if (value.length >= min && value.length <= max) return value
   throw new HoldfastError('invalid_argument', `${name}: expected ${min} to ${max} of them, got ${value.length}`, {
+    argument: name,
     limit: max,
   })
 }

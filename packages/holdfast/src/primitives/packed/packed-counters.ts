@@ -1,5 +1,4 @@
-import { HoldfastError } from '../../errors/index.js'
-import { invalid, oneOf, options as optionsOf, show } from '../../input/index.js'
+import { invalid, invalidAmount, oneOf, options as optionsOf, show } from '../../input/index.js'
 import { packedGet, packedIncrement, packedReset, packedSet } from '../../redis/scripts.generated.js'
 import { Calls } from '../calls.js'
 import { type Context, tell } from '../context.js'
@@ -152,7 +151,7 @@ export class PackedCounters<const Fields extends Readonly<Record<string, FieldTy
 
 function fitting(name: string, value: unknown, [min, max]: readonly [number, number]): number {
   if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max) return value + 0
-  throw new HoldfastError('invalid_amount', `${name}: expected an integer from ${min} to ${max}, got ${show(value)}`)
+  throw invalidAmount(name, `an integer from ${min} to ${max}`, show(value))
 }
 
 const checkOverflow = (value: unknown): Overflow =>

@@ -284,7 +284,7 @@ function explained(error: PostgresError, clientId: string): HoldfastError {
     const message =
       'amount: expected a balance and an amount that the columns can take (integer: up to 2147483647), got more. ' +
       'createTables({ widen: true }) makes them bigint'
-    return new HoldfastError('invalid_amount', message, {}, { cause: error })
+    return new HoldfastError('invalid_amount', message, { argument: 'amount' }, { cause: error })
   }
   return error
 }
