@@ -105,6 +105,7 @@ export async function open(options: ConnectOptions): Promise<{ tenant: string; s
   const limits = checkLimits(given.limits)
   const earlyReject = checkEarlyReject(given.earlyReject)
   const strict = check.flag('strict', given.strict)
+  const migrates = check.flag('migrate', given.migrate ?? true)
   const { telemetry = {} } = options
   const postgres = postgresOf(options, telemetry)
   let redis: RedisConnection | undefined
@@ -116,7 +117,7 @@ export async function open(options: ConnectOptions): Promise<{ tenant: string; s
   try {
     // Connects while the database is being prepared.
     redis = redisOf(options, telemetry)
-    const settings = await prepare(postgres, options, { shards, strict }, telemetry)
+    const settings = await prepare(postgres, options, { shards, strict, migrates }, telemetry)
     shared = share(redis, postgres, {
       settings,
       durability,
@@ -185,11 +186,11 @@ function checkLimits(given: unknown): Required<Limits> {
 async function prepare(
   postgres: Postgres,
   options: ConnectOptions,
-  { shards, strict }: { shards: number | null; strict: boolean },
+  { shards, strict, migrates }: { shards: number | null; strict: boolean; migrates: boolean },
   telemetry: Telemetry,
 ): Promise<{ secret: Buffer; shards: number }> {
-  if (options.migrate === false) await checkMigrated(postgres)
-  else await migrate(postgres)
+  if (migrates) await migrate(postgres)
+  else await checkMigrated(postgres)
   for (const finding of await checkServer(postgres)) {
     // A key that can't be stored would be refused after it was decided: such a database can't keep the promise at all.
     const refused = finding.setting === 'server_encoding' || (strict && finding.severity === 'danger')
