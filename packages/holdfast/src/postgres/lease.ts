@@ -89,7 +89,7 @@ export class Lease {
     this.#client.off('error', this.#onError)
   }
 
-  /** Nobody may get this connection again: a ROLLBACK did not come through, or it is not known where it leads to. */
+  /** Nobody may get this connection again: a BEGIN or a ROLLBACK did not come through, or it is not known where it leads to. */
   discard(): void {
     this.#broken = true
   }

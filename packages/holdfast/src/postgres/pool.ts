@@ -213,12 +213,22 @@ export class Postgres {
 
   /** Where each transaction tells anew where it leads to, the guard gets one of its own: what it writes stays, whatever becomes of the work. */
   async #beginProven(lease: Lease, answerTimeoutMs: number): Promise<void> {
-    const begin = { name: 'begin', text: this.#begin, ifLost: 'not_executed', answerTimeoutMs } as const
-    const life = lastRows(await lease.send<{ life?: string | null }>(begin))[0]?.life
+    const life = await this.#open(lease, answerTimeoutMs)
     if (this.#scope === 'connection' || this.#isProven(life)) return
     await this.#orRollBack(lease, () => this.#prove(lease, life))
     await commit(lease, answerTimeoutMs)
-    await lease.send(begin)
+    await this.#open(lease, answerTimeoutMs)
+  }
+
+  async #open(lease: Lease, answerTimeoutMs: number): Promise<string | null | undefined> {
+    const begin = { name: 'begin', text: this.#begin, ifLost: 'not_executed', answerTimeoutMs } as const
+    try {
+      return lastRows(await lease.send<{ life?: string | null }>(begin))[0]?.life
+    } catch (error) {
+      // BEGIN may have worked and the settings after it not: the next to get it would be inside a transaction that failed.
+      lease.discard()
+      throw error
+    }
   }
 
   async #orRollBack<T>(lease: Lease, work: () => Promise<T>): Promise<T> {

@@ -58,6 +58,17 @@ describe('connecting', () => {
     await pool.end()
   })
 
+  it('goes on after the application has taken the prepared statements off its connections', async () => {
+    // One connection: the next call gets the very one.
+    const pool = new pg.Pool({ connectionString: await freshDatabase(), max: 1 })
+    const hf = await Holdfast.connect({ redis: await freshRedis(), postgres: pool })
+    await expectToWork(hf)
+    await pool.query('DISCARD ALL')
+    expect(await hf.wallet('w').credit(1, { key: 'more' })).toMatchObject({ available: 8 })
+    await hf.close()
+    await pool.end()
+  })
+
   it('takes options, Sentinel and Cluster, these as URLs too', async () => {
     const { hostname, port, pathname } = new URL(await freshRedis())
     const [sentinel, cluster] = [await sharedSentinel(), await sharedCluster()]
