@@ -89,6 +89,11 @@ export class Lease {
     this.#client.off('error', this.#onError)
   }
 
+  /** It can't be used again: it goes away when it is released. */
+  get broken(): boolean {
+    return this.#broken
+  }
+
   /** Nobody may get this connection again: a BEGIN or a ROLLBACK did not come through, or it is not known where it leads to. */
   discard(): void {
     this.#broken = true

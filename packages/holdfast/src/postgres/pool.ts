@@ -235,6 +235,8 @@ export class Postgres {
     try {
       return await work()
     } catch (error) {
+      // It goes away, and its transaction with it. One that did not answer would not answer this either.
+      if (lease.broken) throw error
       const rollback = { name: 'rollback', text: 'ROLLBACK', ifLost: 'not_executed' } as const
       await lease.send({ ...rollback, answerTimeoutMs: this.#answerTimeoutMs }).catch(() => lease.discard())
       throw error

@@ -128,3 +128,25 @@ describe('a connection that is of no use any more fails one call, and is not giv
     expect(await pidOf(postgres)).toBe(before)
   })
 })
+
+describe('a server that has gone silent', () => {
+  it('is not sent a ROLLBACK after what it did not answer', async () => {
+    const seen: string[] = []
+    const observe = (_metric: string, _value: number, labels?: Readonly<Record<string, string>>) =>
+      void seen.push(`${labels?.query} ${labels?.outcome}`)
+    const postgres = ours({ answerTimeoutMs: 3_000, telemetry: { observe } })
+    await pidOf(postgres)
+    seen.length = 0
+    const failing = postgres.transaction(async (tx) => {
+      server.pause()
+      await tx.execute('unanswered', 'SELECT 1')
+    })
+    try {
+      await expect(failing).rejects.toMatchObject({ outcome: 'not_executed' })
+    } finally {
+      server.resume()
+    }
+    expect(seen.filter((one) => !one.startsWith('renewPlans'))).toEqual(['begin ok', 'unanswered not_executed'])
+    expect(await pidOf(postgres)).toBeGreaterThan(0)
+  })
+})
