@@ -106,7 +106,9 @@ export class Postgres {
       ...(this.#scope === 'connection' && {
         onConnect: async (client: pg.ClientBase) => {
           await config.onConnect?.(client)
-          const { rows } = await client.query<{ life: string | null }>(setSettings)
+          // Without a limit a server that has gone silent would keep the place in the pool for ever.
+          const set = { text: setSettings, query_timeout: this.#connectTimeoutMs }
+          const { rows } = await client.query<{ life: string | null }>(set)
           this.#lives.set(client, rows[0]?.life ?? null)
           this.#plans.set(client, { until: performance.now() + PLANS_MS, keptMs: PLANS_MS })
         },

@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { type PostgresHandle, startPostgres } from '@holdfast/services'
 import { migrate, Postgres, type PostgresOptions } from 'holdfast'
 import pg from 'pg'
@@ -148,5 +150,31 @@ describe('a server that has gone silent', () => {
     }
     expect(seen.filter((one) => !one.startsWith('renewPlans'))).toEqual(['begin ok', 'unanswered not_executed'])
     expect(await pidOf(postgres)).toBeGreaterThan(0)
+  })
+
+  it('right after the login: its connections are given up, and closing does not wait for it', async () => {
+    const sockets = new Set<Socket>()
+    let logins = 0
+    const silent = createServer((socket) => {
+      sockets.add(socket)
+      socket.on('error', () => {}).on('close', () => sockets.delete(socket))
+      // AuthenticationOk and ReadyForQuery, and never a word after.
+      socket.once('data', () => socket.write(Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 0, 0x5a, 0, 0, 0, 5, 0x49])))
+      logins += 1
+    }).listen(0, '127.0.0.1')
+    await once(silent, 'listening')
+    const { port } = silent.address() as AddressInfo
+    const postgres = new Postgres(`postgres://u:p@127.0.0.1:${port}/d`, { connectTimeoutMs: 300, maxConnections: 2 })
+    try {
+      for (let calls = 1; calls <= 3; calls += 1) {
+        await expect(postgres.ping()).rejects.toMatchObject({ outcome: 'not_executed', code: 'unavailable' })
+        await expect.poll(() => sockets.size).toBe(0)
+        expect(logins).toBe(calls)
+      }
+      await postgres.close()
+    } finally {
+      for (const socket of sockets) socket.destroy()
+      silent.close()
+    }
   })
 })
