@@ -63,6 +63,10 @@ const FATAL_STATES = new Set(['25P03', '25P04', '57P01', '57P02', '57P04', '57P0
 const isFatal = (sqlstate: string, severity: string | undefined) =>
   severity === 'FATAL' || severity === 'PANIC' || FATAL_STATES.has(sqlstate)
 
+/** Class 08 is of something in between that lost the server, in the middle of a commit too, and goes on talking to us. */
+const isLost = (sqlstate: string, severity: string | undefined) =>
+  sqlstate.startsWith('08') || isFatal(sqlstate, severity)
+
 /**
  * What a connection says to one call, and would say to every other: somebody left a transaction on it that failed, or its prepared
  * statements are gone, or others have their names.
@@ -76,7 +80,7 @@ const NOT_EXECUTED = new Set(['0A000', '25006', '55000', '57014', '57P03', STOPP
 /** `statement_completion_unknown` and `transaction_resolution_unknown`: from a proxy or a distributed Postgres. */
 const UNKNOWN = new Set(['40003', '08007'])
 const RETRY = new Set(['40001', '40P01', '55P03'])
-const NOT_EXECUTED_CLASSES = new Set(['08', '53', '58'])
+const NOT_EXECUTED_CLASSES = new Set(['53', '58'])
 const DATA_CLASSES = new Set(['22', '23'])
 
 function outcomeOfSqlstate(sqlstate: string): PostgresOutcome {
@@ -92,7 +96,7 @@ function outcomeOfSqlstate(sqlstate: string): PostgresOutcome {
 export function endsConnection(error: unknown): boolean {
   const raw = error as RawError
   const sqlstate = sqlstateOf(raw)
-  if (sqlstate === undefined || isFatal(sqlstate, raw.severity)) return true
+  if (sqlstate === undefined || isLost(sqlstate, raw.severity)) return true
   return SPOILT.includes(sqlstate) || raw.routine === STALE_PLAN_ROUTINE
 }
 
@@ -109,9 +113,10 @@ export function statementFailure(
   if (error instanceof PostgresError) return error
   const raw = error as RawError
   const sqlstate = sqlstateOf(raw)
-  if (sqlstate === undefined || isFatal(sqlstate, raw.severity)) {
+  if (sqlstate === undefined || isLost(sqlstate, raw.severity)) {
+    const outcome = sqlstate !== undefined && UNKNOWN.has(sqlstate) ? 'unknown' : ifLost
     const message = `Postgres at ${address} was lost during ${statement}: ${reasonOf(raw)}`
-    return new PostgresError(ifLost, message, { sqlstate }, { cause: error })
+    return new PostgresError(outcome, message, { sqlstate }, { cause: error })
   }
   const outcome = outcomeOfSqlstate(sqlstate)
   if (sqlstate === STOPPED)
