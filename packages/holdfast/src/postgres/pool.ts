@@ -2,7 +2,7 @@ import pg from 'pg'
 import { HoldfastError } from '../errors/index.js'
 import type { Telemetry } from '../telemetry/index.js'
 import { PostgresError } from './failure.js'
-import { Lease } from './lease.js'
+import { Lease, type Send } from './lease.js'
 import { QUERIES } from './queries.generated.js'
 import {
   beginStatement,
@@ -28,6 +28,8 @@ export interface PostgresOptions extends SessionOptions {
   answerTimeoutMs?: number
   /** Default: `connection` for a pool of ours, `transaction` for one that was brought. */
   settingsScope?: SettingsScope
+  /** Prepare each statement once a connection. Default true; false for a pooler in transaction mode that does not keep track of them. */
+  prepared?: boolean
   telemetry?: Telemetry
 }
 
@@ -38,7 +40,7 @@ export type QueryName = keyof typeof QUERIES
 export type Guard = (ask: Transaction['query']) => Promise<void>
 
 export interface Transaction {
-  /** Runs one of `sql/queries`, prepared once a connection. */
+  /** Runs one of `sql/queries`, prepared once a connection unless `prepared` is false. */
   query<Row extends pg.QueryResultRow>(name: QueryName, values: readonly unknown[]): Promise<Row[]>
   /** Runs plain SQL, one or many statements, unprepared: for migrations. */
   execute<Row extends pg.QueryResultRow>(name: string, sql: string): Promise<Row[]>
@@ -66,6 +68,7 @@ export class Postgres {
   readonly #pool: pg.Pool
   readonly #owned: boolean
   readonly #scope: SettingsScope
+  readonly #prepared: boolean
   readonly #begin: string
   readonly #connectTimeoutMs: number
   readonly #answerTimeoutMs: number
@@ -85,6 +88,7 @@ export class Postgres {
     this.telemetry = options.telemetry
     this.#owned = !isPool(source)
     this.#scope = options.settingsScope ?? (this.#owned ? 'connection' : 'transaction')
+    this.#prepared = options.prepared ?? true
     this.#begin = beginStatement(settings, this.#scope)
     this.#connectTimeoutMs = checkMs('connectTimeoutMs', options.connectTimeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS)
     const statementTimeoutMs = options.statementTimeoutMs ?? DEFAULT_STATEMENT_TIMEOUT_MS
@@ -151,17 +155,14 @@ export class Postgres {
   async #prove(lease: Lease, life: string | null | undefined): Promise<void> {
     if (this.#isProven(life)) return
     if (!life) throw this.#isReplica()
-    await this.#guard?.(async (name, values) => {
-      const sent = {
-        name,
-        text: QUERIES[name],
-        values,
-        ifLost: 'unknown',
-        answerTimeoutMs: this.#answerTimeoutMs,
-      } as const
-      return (await lease.send<pg.QueryResultRow>(sent)).rows as never
-    })
+    await this.#guard?.(async (name, values) => (await lease.send(this.#statement(name, values))).rows as never)
     this.#provenLife = life
+  }
+
+  /** As it is sent where it commits by itself. */
+  #statement(name: QueryName, values: readonly unknown[]): Send {
+    const sent = { name, text: QUERIES[name], values, prepared: this.#prepared }
+    return { ...sent, ifLost: 'unknown', answerTimeoutMs: this.#answerTimeoutMs }
   }
 
   #isReplica(): PostgresError {
@@ -173,8 +174,7 @@ export class Postgres {
     if (this.#scope === 'transaction') return this.transaction((tx) => tx.query<Row>(name, values))
     const lease = await this.#take()
     try {
-      const answerTimeoutMs = this.#answerTimeoutMs
-      return (await lease.send<Row>({ name, text: QUERIES[name], values, ifLost: 'unknown', answerTimeoutMs })).rows
+      return (await lease.send<Row>(this.#statement(name, values))).rows
     } finally {
       lease.release()
     }
@@ -201,7 +201,7 @@ export class Postgres {
       const result = await this.#orRollBack(lease, () =>
         work({
           query: async <Row extends pg.QueryResultRow>(name: QueryName, values: readonly unknown[]) =>
-            (await lease.send<Row>({ name, text: QUERIES[name], values, ...inside })).rows,
+            (await lease.send<Row>({ ...this.#statement(name, values), ...inside })).rows,
           execute: async <Row extends pg.QueryResultRow>(name: string, sql: string) =>
             lastRows(await lease.send<Row>({ name, text: sql, ...inside })),
         }),
