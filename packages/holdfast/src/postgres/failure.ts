@@ -4,7 +4,7 @@ import { ERRORS, HoldfastError } from '../errors/index.js'
  * What a failed call did to the database:
  *
  * - `not_executed`  nothing: no connection, a server that is starting, stopping, read-only or out of resources, a timeout inside
- *                   the server, or a connection lost before COMMIT was sent
+ *                   the server, a connection that is of no use any more, or one lost before COMMIT was sent
  * - `unknown`       everything or nothing: the connection was lost, or the wait for a replica cut short, when it could have
  *                   been committed already
  * - `retry`         nothing: a deadlock, a serialization failure or a lock not had in time; the same call may work at once
@@ -46,6 +46,7 @@ interface RawError {
   code?: string
   severity?: string
   constraint?: string
+  routine?: string
 }
 
 const SQLSTATE = /^[0-9A-Z]{5}$/
@@ -62,12 +63,24 @@ const FATAL_STATES = new Set(['25P03', '25P04', '57P01', '57P02', '57P04', '57P0
 const isFatal = (sqlstate: string, severity: string | undefined) =>
   severity === 'FATAL' || severity === 'PANIC' || FATAL_STATES.has(sqlstate)
 
+/** Class 08 is of something in between that lost the server, in the middle of a commit too, and goes on talking to us. */
+const isLost = (sqlstate: string, severity: string | undefined) =>
+  sqlstate.startsWith('08') || isFatal(sqlstate, severity)
+
+/**
+ * What a connection says to one call, and would say to every other: somebody left a transaction on it that failed, or its prepared
+ * statements are gone, or others have their names.
+ */
+const SPOILT = ['25P02', '26000', '42P05']
+/** "Cached plan must not change result type", and that for good. By routine: 0A000 is more than that, the message depends on the language. */
+const STALE_PLAN_ROUTINE = 'RevalidateCachedQuery'
+
 /** What a replica says, because the primary moved: 25006 to a write, 0A000 to BEGIN READ WRITE, 55000 to a look at its WAL. */
-const NOT_EXECUTED = new Set(['0A000', '25006', '55000', '57014', '57P03', STOPPED])
+const NOT_EXECUTED = new Set(['0A000', '25006', '55000', '57014', '57P03', STOPPED, ...SPOILT])
 /** `statement_completion_unknown` and `transaction_resolution_unknown`: from a proxy or a distributed Postgres. */
 const UNKNOWN = new Set(['40003', '08007'])
 const RETRY = new Set(['40001', '40P01', '55P03'])
-const NOT_EXECUTED_CLASSES = new Set(['08', '53', '58'])
+const NOT_EXECUTED_CLASSES = new Set(['53', '58'])
 const DATA_CLASSES = new Set(['22', '23'])
 
 function outcomeOfSqlstate(sqlstate: string): PostgresOutcome {
@@ -79,11 +92,12 @@ function outcomeOfSqlstate(sqlstate: string): PostgresOutcome {
   return 'refused'
 }
 
-/** True when the connection can't be used again: anything but a plain error of the server. */
+/** True when the connection can't be used again: anything but a plain error of the server about what it was asked. */
 export function endsConnection(error: unknown): boolean {
   const raw = error as RawError
   const sqlstate = sqlstateOf(raw)
-  return sqlstate === undefined || isFatal(sqlstate, raw.severity)
+  if (sqlstate === undefined || isLost(sqlstate, raw.severity)) return true
+  return SPOILT.includes(sqlstate) || raw.routine === STALE_PLAN_ROUTINE
 }
 
 /**
@@ -99,9 +113,10 @@ export function statementFailure(
   if (error instanceof PostgresError) return error
   const raw = error as RawError
   const sqlstate = sqlstateOf(raw)
-  if (sqlstate === undefined || isFatal(sqlstate, raw.severity)) {
+  if (sqlstate === undefined || isLost(sqlstate, raw.severity)) {
+    const outcome = sqlstate !== undefined && UNKNOWN.has(sqlstate) ? 'unknown' : ifLost
     const message = `Postgres at ${address} was lost during ${statement}: ${reasonOf(raw)}`
-    return new PostgresError(ifLost, message, { sqlstate }, { cause: error })
+    return new PostgresError(outcome, message, { sqlstate }, { cause: error })
   }
   const outcome = outcomeOfSqlstate(sqlstate)
   if (sqlstate === STOPPED)

@@ -89,7 +89,12 @@ export class Lease {
     this.#client.off('error', this.#onError)
   }
 
-  /** Nobody may get this connection again: a ROLLBACK did not come through, or it is not known where it leads to. */
+  /** It can't be used again: it goes away when it is released. */
+  get broken(): boolean {
+    return this.#broken
+  }
+
+  /** Nobody may get this connection again: a BEGIN or a ROLLBACK did not come through, or it is not known where it leads to. */
   discard(): void {
     this.#broken = true
   }

@@ -2,7 +2,7 @@ import pg from 'pg'
 import { HoldfastError } from '../errors/index.js'
 import type { Telemetry } from '../telemetry/index.js'
 import { PostgresError } from './failure.js'
-import { Lease } from './lease.js'
+import { Lease, type Send } from './lease.js'
 import { QUERIES } from './queries.generated.js'
 import {
   beginStatement,
@@ -31,6 +31,8 @@ export interface PostgresOptions extends SessionOptions {
    * a pool of ours, `transaction` for one that was brought.
    */
   settingsScope?: SettingsScope
+  /** Prepare each statement once a connection. Default true; false for a pooler in transaction mode that does not keep track of them. */
+  prepared?: boolean
   telemetry?: Telemetry
 }
 
@@ -41,7 +43,7 @@ export type QueryName = keyof typeof QUERIES
 export type Guard = (ask: Transaction['query']) => Promise<void>
 
 export interface Transaction {
-  /** Runs one of `sql/queries`, prepared once a connection. */
+  /** Runs one of `sql/queries`, prepared once a connection unless `prepared` is false. */
   query<Row extends pg.QueryResultRow>(name: QueryName, values: readonly unknown[]): Promise<Row[]>
   /** Runs plain SQL, one or many statements, unprepared: for migrations. */
   execute<Row extends pg.QueryResultRow>(name: string, sql: string): Promise<Row[]>
@@ -69,6 +71,7 @@ export class Postgres {
   readonly #pool: pg.Pool
   readonly #owned: boolean
   readonly #scope: SettingsScope
+  readonly #prepared: boolean
   readonly #begin: string
   readonly #connectTimeoutMs: number
   readonly #answerTimeoutMs: number
@@ -88,6 +91,7 @@ export class Postgres {
     this.telemetry = options.telemetry
     this.#owned = !isPool(source)
     this.#scope = options.settingsScope ?? (this.#owned ? 'connection' : 'transaction')
+    this.#prepared = options.prepared ?? true
     this.#begin = beginStatement(settings, this.#scope)
     this.#connectTimeoutMs = checkMs('connectTimeoutMs', options.connectTimeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS)
     const statementTimeoutMs = options.statementTimeoutMs ?? DEFAULT_STATEMENT_TIMEOUT_MS
@@ -109,7 +113,9 @@ export class Postgres {
       ...(this.#scope === 'connection' && {
         onConnect: async (client: pg.ClientBase) => {
           await config.onConnect?.(client)
-          const { rows } = await client.query<{ life: string | null }>(setSettings)
+          // Without a limit a server that has gone silent would keep the place in the pool for ever.
+          const set = { text: setSettings, query_timeout: this.#connectTimeoutMs }
+          const { rows } = await client.query<{ life: string | null }>(set)
           this.#lives.set(client, rows[0]?.life ?? null)
           this.#plans.set(client, { until: performance.now() + PLANS_MS, keptMs: PLANS_MS })
         },
@@ -152,17 +158,14 @@ export class Postgres {
   async #prove(lease: Lease, life: string | null | undefined): Promise<void> {
     if (this.#isProven(life)) return
     if (!life) throw this.#isReplica()
-    await this.#guard?.(async (name, values) => {
-      const sent = {
-        name,
-        text: QUERIES[name],
-        values,
-        ifLost: 'unknown',
-        answerTimeoutMs: this.#answerTimeoutMs,
-      } as const
-      return (await lease.send<pg.QueryResultRow>(sent)).rows as never
-    })
+    await this.#guard?.(async (name, values) => (await lease.send(this.#statement(name, values))).rows as never)
     this.#provenLife = life
+  }
+
+  /** As it is sent where it commits by itself. */
+  #statement(name: QueryName, values: readonly unknown[]): Send {
+    const sent = { name, text: QUERIES[name], values, prepared: this.#prepared }
+    return { ...sent, ifLost: 'unknown', answerTimeoutMs: this.#answerTimeoutMs }
   }
 
   #isReplica(): PostgresError {
@@ -174,8 +177,7 @@ export class Postgres {
     if (this.#scope === 'transaction') return this.transaction((tx) => tx.query<Row>(name, values))
     const lease = await this.#take()
     try {
-      const answerTimeoutMs = this.#answerTimeoutMs
-      return (await lease.send<Row>({ name, text: QUERIES[name], values, ifLost: 'unknown', answerTimeoutMs })).rows
+      return (await lease.send<Row>(this.#statement(name, values))).rows
     } finally {
       lease.release()
     }
@@ -202,7 +204,7 @@ export class Postgres {
       const result = await this.#orRollBack(lease, () =>
         work({
           query: async <Row extends pg.QueryResultRow>(name: QueryName, values: readonly unknown[]) =>
-            (await lease.send<Row>({ name, text: QUERIES[name], values, ...inside })).rows,
+            (await lease.send<Row>({ ...this.#statement(name, values), ...inside })).rows,
           execute: async <Row extends pg.QueryResultRow>(name: string, sql: string) =>
             lastRows(await lease.send<Row>({ name, text: sql, ...inside })),
         }),
@@ -216,18 +218,30 @@ export class Postgres {
 
   /** Where each transaction tells anew where it leads to, the guard gets one of its own: what it writes stays, whatever becomes of the work. */
   async #beginProven(lease: Lease, answerTimeoutMs: number): Promise<void> {
-    const begin = { name: 'begin', text: this.#begin, ifLost: 'not_executed', answerTimeoutMs } as const
-    const life = lastRows(await lease.send<{ life?: string | null }>(begin))[0]?.life
+    const life = await this.#open(lease, answerTimeoutMs)
     if (this.#scope === 'connection' || this.#isProven(life)) return
     await this.#orRollBack(lease, () => this.#prove(lease, life))
     await commit(lease, answerTimeoutMs)
-    await lease.send(begin)
+    await this.#open(lease, answerTimeoutMs)
+  }
+
+  async #open(lease: Lease, answerTimeoutMs: number): Promise<string | null | undefined> {
+    const begin = { name: 'begin', text: this.#begin, ifLost: 'not_executed', answerTimeoutMs } as const
+    try {
+      return lastRows(await lease.send<{ life?: string | null }>(begin))[0]?.life
+    } catch (error) {
+      // BEGIN may have worked and the settings after it not: the next to get it would be inside a transaction that failed.
+      lease.discard()
+      throw error
+    }
   }
 
   async #orRollBack<T>(lease: Lease, work: () => Promise<T>): Promise<T> {
     try {
       return await work()
     } catch (error) {
+      // It goes away, and its transaction with it. One that did not answer would not answer this either.
+      if (lease.broken) throw error
       const rollback = { name: 'rollback', text: 'ROLLBACK', ifLost: 'not_executed' } as const
       await lease.send({ ...rollback, answerTimeoutMs: this.#answerTimeoutMs }).catch(() => lease.discard())
       throw error

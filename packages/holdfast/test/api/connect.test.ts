@@ -67,6 +67,32 @@ describe('connecting', () => {
     await pool.end()
   })
 
+  it('goes on after the application has taken the prepared statements off its connections', async () => {
+    // One connection: the next call gets the very one.
+    const pool = new pg.Pool({ connectionString: await freshDatabase(), max: 1 })
+    const hf = await Holdfast.connect({ redis: await freshRedis(), postgres: pool })
+    await expectToWork(hf)
+    await pool.query('DISCARD ALL')
+    expect(await hf.wallet('w').credit(1, { key: 'more' })).toMatchObject({ available: 8 })
+    await hf.close()
+    await pool.end()
+  })
+
+  it('works where a connection remembers nothing from one transaction to the next', async () => {
+    const pool = new pg.Pool({ connectionString: await freshDatabase(), max: 3 })
+    pool.on('acquire', (client) => void client.query('DISCARD ALL'))
+    const failed: unknown[] = []
+    const observe = (_metric: string, _value: number, labels?: Readonly<Record<string, string>>) =>
+      void (labels?.outcome === 'not_executed' && failed.push(labels))
+    const options = { postgres: pool, postgresOptions: { prepared: false }, telemetry: { observe } }
+    const hf = await Holdfast.connect({ redis: await freshRedis(), ...options })
+    await expectToWork(hf)
+    await expectToWork(hf, 'another')
+    await hf.close()
+    expect(failed).toEqual([])
+    await pool.end()
+  })
+
   it('takes options, Sentinel and Cluster, these as URLs too', async () => {
     const { hostname, port, pathname } = new URL(await freshRedis())
     const [sentinel, cluster] = [await sharedSentinel(), await sharedCluster()]

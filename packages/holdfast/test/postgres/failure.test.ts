@@ -187,6 +187,20 @@ describe('nobody knows', () => {
     await other.query('DROP TRIGGER at_commit ON holdfast.pairs')
   })
 
+  it('a connection that something in between lost, which says so and goes on', async () => {
+    await other.query(`CREATE OR REPLACE FUNCTION holdfast.cut() RETURNS trigger LANGUAGE plpgsql AS
+      $$BEGIN RAISE EXCEPTION 'server closed' USING ERRCODE = '08006'; END$$;
+      CREATE TRIGGER cut AFTER UPDATE ON holdfast.settings FOR EACH ROW EXECUTE FUNCTION holdfast.cut();
+      CREATE CONSTRAINT TRIGGER at_commit AFTER UPDATE ON holdfast.pairs DEFERRABLE INITIALLY DEFERRED
+      FOR EACH ROW EXECUTE FUNCTION holdfast.cut()`)
+    const lost = { code: 'unavailable', sqlstate: '08006' }
+    expect(await failureOf(postgres.query('fixShards', [64]))).toMatchObject({ ...lost, outcome: 'unknown' })
+    expect(await failureOf(execute('UPDATE pairs SET n = 7'))).toMatchObject({ ...lost, outcome: 'unknown' })
+    const inside = execute('UPDATE settings SET shards = shards')
+    expect(await failureOf(inside)).toMatchObject({ ...lost, outcome: 'not_executed' })
+    await other.query('DROP TRIGGER cut ON holdfast.settings; DROP TRIGGER at_commit ON holdfast.pairs')
+  })
+
   it('a server that has gone silent', async () => {
     const impatient = new Postgres(server.url, { answerTimeoutMs: 3_000 })
     await impatient.query('readSettings', [])

@@ -82,6 +82,23 @@ describe('a pool of our own', () => {
     await postgres.close()
   })
 
+  it('sends statements unnamed where it is told to, and needs nothing that it left on a connection', async () => {
+    const postgres = new Postgres(url, { maxConnections: 1, prepared: false })
+    const forget = () => postgres.transaction((tx) => tx.execute('forget', 'DEALLOCATE ALL'))
+    for (let calls = 0; calls < 3; calls += 1) {
+      expect(await postgres.query('readSettings', [])).toHaveLength(1)
+      await forget()
+      expect(await postgres.transaction((tx) => tx.query('findKeys', [[], []]))).toEqual([])
+      await forget()
+    }
+    await postgres.query('findKeys', [[], []])
+    const prepared = await postgres.transaction((tx) =>
+      tx.execute('prepared', 'SELECT name FROM pg_prepared_statements'),
+    )
+    expect(prepared).toEqual([])
+    await postgres.close()
+  })
+
   it('keeps types of its own: a bigint is a string, a timestamp a Date, bytes a Buffer', async () => {
     const parser = pg.types.getTypeParser(pg.types.builtins.INT8)
     pg.types.setTypeParser(pg.types.builtins.INT8, Number)
