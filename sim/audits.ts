@@ -122,6 +122,7 @@ export class Onlooker {
   #clock(): Clock {
     return {
       now: () => this.#world.now,
+      timeOfDay: () => this.#world.now,
       after: (ms, run) => {
         let cancelled = false
         this.#world.plan(ms, () => {

@@ -126,7 +126,7 @@ export class Process {
       helpAfterMs: 1_500,
       idleAfterMs: 6_000,
       pendingMax: 24,
-      now: () => Math.floor(clock.now()),
+      now: () => Math.floor(clock.timeOfDay()),
     })
     this.engine = new Engine({
       sequencer: this.sequencer,
@@ -207,6 +207,7 @@ export class Process {
   #clock(): Clock {
     return {
       now: () => this.#world.now + this.skewMs,
+      timeOfDay: () => this.#world.now + this.skewMs,
       after: (ms, run) => {
         let cancelled = false
         this.inside(ms, () => {

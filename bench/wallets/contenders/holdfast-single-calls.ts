@@ -100,7 +100,7 @@ async function assemble({ redisUrl, databaseUrl }: Place) {
     helpAfterMs: 10_000,
     idleAfterMs: 600_000,
     pendingMax: 1_000,
-    now: systemClock.now,
+    now: systemClock.timeOfDay,
   })
   const journal = new PostgresJournal(postgres)
   const reader = new JournalReader(postgres)

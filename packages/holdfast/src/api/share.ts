@@ -72,7 +72,7 @@ export function share(redis: RedisConnection, postgres: Postgres, given: Given):
     helpAfterMs: 10_000,
     idleAfterMs: 600_000,
     pendingMax: given.pendingMax,
-    now: () => Math.floor(systemClock.now()),
+    now: () => Math.floor(systemClock.timeOfDay()),
   })
   const journal = new PostgresJournal(postgres)
   const reader = new JournalReader(postgres)

@@ -5,6 +5,11 @@ export interface Clock {
    * forward would let an attempt be decided after its caller has given up.
    */
   now(): number
+  /**
+   * What is believed to be the time of day, ms since 1970: servers' clocks are not believed to be far ahead of it. Never behind `now`, and ahead
+   * of it where that has lost time: it stands still while a machine is suspended, and begins wrong before somebody has set the machine's clock.
+   */
+  timeOfDay(): number
   /** Runs later, once; the result takes it back. A `background` timer does not keep the process alive. */
   after(ms: number, run: () => void, background?: boolean): () => void
   /** Runs when what is happening in this turn of the event loop has happened: what it gathers becomes one batch. */
@@ -15,6 +20,7 @@ export interface Clock {
 
 export const systemClock: Clock = {
   now: () => performance.timeOrigin + performance.now(),
+  timeOfDay: () => Math.max(systemClock.now(), Date.now()),
   after(ms, run, background = false) {
     const timer = setTimeout(run, ms)
     if (background) timer.unref()

@@ -21,7 +21,7 @@ export interface EngineOptions {
   readonly postgresPathMax: number
   /** Batches of the Postgres path under way. */
   readonly postgresPathBatchesMax: number
-  /** How far ahead of this process's clock Redis's and Postgres's are believed: a jump beyond that must not expire anything. */
+  /** How far ahead of this process's time of day Redis's and Postgres's are believed: a jump beyond that must not expire anything. */
   readonly aheadMaxMs: number
   /** Commands a script call. */
   readonly decideBatchMax: number

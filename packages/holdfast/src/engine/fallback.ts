@@ -296,7 +296,7 @@ export class Fallback {
       attempt.command = { ...attempt.command, ...charge }
     }
     const serverNow = Math.floor(clock.now() + aheadMs)
-    const now = Math.floor(Math.min(serverNow, clock.now() + this.#context.options.aheadMaxMs))
+    const now = Math.floor(Math.min(serverNow, clock.timeOfDay() + this.#context.options.aheadMaxMs))
     const { entries, outcome } = decide(state, attempt.command, now)
     const within = Math.min(attempt.deadline - clock.now(), this.#context.options.decideWithinMs)
     const deadline = Math.floor(serverNow + within)

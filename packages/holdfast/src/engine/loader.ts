@@ -148,7 +148,7 @@ export class Loader {
       memory: snapshot.memory,
       deadline: heardAt + options.installWithinMs,
       life: look.life,
-      clock: Math.floor(Math.min(snapshot.clock, clock.now() + options.aheadMaxMs)),
+      clock: Math.floor(Math.min(snapshot.clock, clock.timeOfDay() + options.aheadMaxMs)),
       recent: snapshot.recent,
       finalKeys: [...committed, ...unstorable],
     })

@@ -107,6 +107,7 @@ export interface SequencerOptions {
   readonly helpAfterMs: number
   readonly idleAfterMs: number
   readonly pendingMax: number
+  /** The caller's clock: the time of day, ms. */
   readonly now: () => number
 }
 

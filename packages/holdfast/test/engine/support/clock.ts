@@ -9,6 +9,10 @@ export class TestClock implements Clock {
     return this.#now
   }
 
+  timeOfDay(): number {
+    return this.#now
+  }
+
   after(ms: number, run: () => void): () => void {
     const timer = { at: this.#now + ms, run }
     this.timers.push(timer)

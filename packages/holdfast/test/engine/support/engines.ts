@@ -41,7 +41,7 @@ export class Engines {
       helpAfterMs: 10_000,
       idleAfterMs: 60_000,
       pendingMax: 1_000,
-      now: () => Math.floor(systemClock.now()),
+      now: () => Math.floor(systemClock.timeOfDay()),
       ...parts.pace,
     })
     const engine = new Engine({
