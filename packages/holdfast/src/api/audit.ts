@@ -193,7 +193,7 @@ export class Auditing {
     const usedWithinMs = check.integer('usedWithin', usedWithin, 0, USED_WITHIN_MAX_MS)
     const progress = this.#onProgress<RebuildProgress>(options)
     const { audits, engine, clock, sequencer, placeOf } = this.#parts
-    const usedSince = Math.floor(clock.now() - usedWithinMs)
+    const usedSince = Math.floor(clock.timeOfDay() - usedWithinMs)
     return this.#until(options, (signal) =>
       rebuild(
         {

@@ -27,7 +27,7 @@ export class JournalAudit {
   /** Audits the wallets behind `after`; returns the last of them, or null when there are no more. */
   async auditPage(after: string): Promise<string | null> {
     const { parts, limits, work, tally } = this.#run
-    const now = parts.clock.now()
+    const now = parts.clock.timeOfDay()
     const fullBefore = work.full
       ? Number.MAX_SAFE_INTEGER
       : this.#run.fullEntriesLeft > 0
@@ -130,7 +130,7 @@ export class JournalAudit {
   /** Time that has not come yet: no clock can have led there, and until it comes no hold of the wallet runs out. */
   #early({ seq, at }: Verified): Difference | null {
     const { limits, parts } = this.#run
-    const now = Math.max(this.#clock, parts.clock.now())
+    const now = Math.max(this.#clock, parts.clock.timeOfDay())
     if (at <= now + limits.aheadMaxMs) return null
     return { cause: 'journal_order', field: 'at', seq, expected: Math.floor(now), found: at }
   }
@@ -193,7 +193,7 @@ export class JournalAudit {
       ends: true,
       only: refs,
     })
-    this.#clock = Math.min(parts.clock.now(), page.clock)
+    this.#clock = Math.min(parts.clock.timeOfDay(), page.clock)
     return this.#judgeAll(page.others.map((wallet) => new Reading(wallet, true)))
   }
 

@@ -39,6 +39,11 @@ onBothPaths((path) => {
     expect(Number(lookAt)).toBeGreaterThan(before)
   })
 
+  it('finds nothing wrong with what was entered since', async () => {
+    await path.wallet(10)
+    expect(await path.hf.audit({ full: true })).toMatchObject({ findings: [], unsettled: 0 })
+  })
+
   it('is not led by a clock of its own that is ahead', async () => {
     const now = Date.now
     const ahead = vi.spyOn(Date, 'now').mockImplementation(() => now() + 24 * HOUR)
