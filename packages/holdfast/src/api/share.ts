@@ -56,16 +56,8 @@ interface Given {
 export function share(redis: RedisConnection, postgres: Postgres, given: Given): Shared {
   const { telemetry, durability } = given
   const { secret, shards } = given.settings
-  const tenants = new Map<string, Keys>()
-  const keysOf = (tenant: string): Keys => {
-    let keys = tenants.get(tenant)
-    if (!keys) {
-      keys = new Keys({ tenant, secret, shards })
-      tenants.set(tenant, keys)
-    }
-    return keys
-  }
   const anyTenant = new Keys({ tenant: 'any', secret, shards })
+  const keysOf = (tenant: string): Keys => anyTenant.forTenant(tenant)
   const runner = new RedisScriptRunner(redis)
   const sequencer = new Sequencer(runner, {
     aheadMaxMs: 60_000,

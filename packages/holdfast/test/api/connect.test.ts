@@ -2,6 +2,7 @@ import { Redis } from 'ioredis'
 import pg from 'pg'
 import { describe, expect, it } from 'vitest'
 import { emptyDatabase, freshDatabase, freshRedis, sharedCluster, sharedSentinel } from '../../../../test/servers.js'
+import { open } from '../../src/api/connect.js'
 import { type ConnectOptions, Holdfast } from '../../src/index.js'
 import { NO_REDIS, refusal, until } from './support/paths.js'
 
@@ -165,6 +166,17 @@ describe('connecting', () => {
     }
     expect(hf.forTenant('x'.repeat(64)).tenant).toHaveLength(64)
     await hf.close()
+  })
+
+  it('remembers no more of many tenants than of one', async () => {
+    const { shared } = await open({ redis: NO_REDIS, postgres: await freshDatabase(), audit: false })
+    const placeOf = (tenant: string, id: string) => shared.tenantOf(tenant).keys.of(id)
+    const first = placeOf('first', 'w')
+    expect(placeOf('first', 'w')).toBe(first)
+    for (let n = 0; n < 12_000; n += 1) placeOf(`tenant-${n % 40}`, `wallet-${n}`)
+    expect(placeOf('first', 'w')).not.toBe(first)
+    expect(placeOf('first', 'w')).toEqual(first)
+    await shared.close()
   })
 })
 

@@ -58,6 +58,21 @@ describe('a ref', () => {
     expect(ids.map((id) => keys.ref(id))).toEqual(first)
     expect(new Set(first).size).toBe(ids.length)
   })
+
+  it('is remembered for the tenants of a database together, and mixed up for none of them', () => {
+    const [acme, acmea] = [make('acme'), make('acme').forTenant('acmea')]
+    const beside = acme.forTenant('acmea')
+    const pairs = [acme.of('ab'), acme.of('b'), beside.of('b'), beside.of('ab'), beside.ofSale('ab', 0)]
+    expect(new Set(pairs.map(({ ref }) => ref)).size).toBe(pairs.length)
+    expect(beside.of('b')).toEqual(acmea.of('b'))
+    expect(acme.forTenant('acmea').of('b')).toBe(beside.of('b'))
+    expect(beside).toMatchObject({ tenant: 'acmea', shards: acme.shards, witnesses: acme.witnesses })
+    expect(() => acme.forTenant('Acme')).toThrow('tenant: expected 1 to 64 characters')
+    for (let n = 0; n < 10_000; n += 1) acme.forTenant(`tenant-${n % 40}`).of(`wallet ${n}`)
+    const again = beside.of('b')
+    expect(again).not.toBe(pairs[2])
+    expect(again).toEqual(pairs[2])
+  })
 })
 
 describe('keys', () => {
