@@ -81,8 +81,8 @@ export class Postgres {
   readonly #lives = new WeakMap<pg.ClientBase, string | null>()
   /** Of connections of ours: until when their plans are kept, and how long the last ones were. */
   readonly #plans = new WeakMap<pg.ClientBase, { until: number; keptMs: number }>()
-  #guard: Guard | undefined
-  #provenLife: string | undefined
+  /** Each with the life of the server that it was content with last: there is one for everybody who was connected over this. */
+  readonly #guards = new Map<Guard, string | null>()
 
   /** No I/O: the first call connects. */
   constructor(source: PostgresSource, options: PostgresOptions = {}) {
@@ -145,21 +145,28 @@ export class Postgres {
    * of the guard's own goes over the very connection that is in question. Returns how to end that: the connections may outlive who guards.
    */
   guardWith(guard: Guard): () => void {
-    this.#guard = guard
-    return () => {
-      if (this.#guard === guard) this.#guard = undefined
-    }
+    this.#guards.set(guard, null)
+    return () => void this.#guards.delete(guard)
   }
 
   #isProven(life: string | null | undefined): boolean {
-    return this.#guard === undefined || (typeof life === 'string' && life === this.#provenLife)
+    for (const proven of this.#guards.values()) {
+      if (!life || proven !== life) return false
+    }
+    return true
   }
 
   async #prove(lease: Lease, life: string | null | undefined): Promise<void> {
     if (this.#isProven(life)) return
     if (!life) throw this.#isReplica()
-    await this.#guard?.(async (name, values) => (await lease.send(this.#statement(name, values))).rows as never)
-    this.#provenLife = life
+    const guards = [...this.#guards].flatMap(([guard, proven]) => (proven === life ? [] : [guard]))
+    for (const guard of guards) {
+      await guard(async (name, values) => (await lease.send(this.#statement(name, values))).rows as never)
+    }
+    // Only now: what one of them wrote may be undone with what the next one could not do. One that has left meanwhile does not come back.
+    for (const guard of guards) {
+      if (this.#guards.has(guard)) this.#guards.set(guard, life)
+    }
   }
 
   /** As it is sent where it commits by itself. */

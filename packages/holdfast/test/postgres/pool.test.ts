@@ -2,6 +2,7 @@ import { Postgres, type Telemetry } from 'holdfast'
 import pg from 'pg'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { freshDatabase } from '../../../../test/servers.js'
+import type { Transaction } from '../../src/postgres/index.js'
 
 let url: string
 beforeAll(async () => {
@@ -132,6 +133,49 @@ describe('a pool of our own', () => {
     await Promise.all([postgres.close(), postgres.close()])
     await expect(postgres.query('readSettings', [])).rejects.toMatchObject({ code: 'unavailable' })
   })
+})
+
+/** As two who connect over one `Postgres` do. */
+describe.each(['connection', 'transaction'] as const)('several guards, settings by %s', (settingsScope) => {
+  const guarded = async (run: (postgres: Postgres, asked: string[]) => Promise<void>) => {
+    const postgres = new Postgres(url, { settingsScope, maxConnections: 1 })
+    await run(postgres, []).finally(() => postgres.close())
+  }
+  const guard = (asked: string[], name: string) => async (ask: Transaction['query']) => {
+    expect(await ask('readSettings', [])).toHaveLength(1)
+    asked.push(name)
+  }
+
+  it('are all asked, each once', () =>
+    guarded(async (postgres, asked) => {
+      postgres.guardWith(guard(asked, 'first'))
+      postgres.guardWith(guard(asked, 'second'))
+      for (let n = 0; n < 3; n += 1) await postgres.query('readSettings', [])
+      expect(asked).toEqual(['first', 'second'])
+    }))
+
+  it('stay when another leaves', () =>
+    guarded(async (postgres, asked) => {
+      postgres.guardWith(guard(asked, 'first'))
+      const leave = postgres.guardWith(guard(asked, 'second'))
+      leave()
+      await postgres.query('readSettings', [])
+      expect(asked).toEqual(['first'])
+    }))
+
+  it('are asked when they come later, and again until they are content', () =>
+    guarded(async (postgres, asked) => {
+      postgres.guardWith(guard(asked, 'first'))
+      await postgres.query('readSettings', [])
+      let refusals = 1
+      postgres.guardWith(async () => {
+        asked.push('second')
+        if (refusals-- > 0) throw new Error('not yet')
+      })
+      await expect(postgres.query('readSettings', [])).rejects.toThrow('not yet')
+      for (let n = 0; n < 2; n += 1) await postgres.query('readSettings', [])
+      expect(asked).toEqual(['first', 'second', 'second'])
+    }))
 })
 
 describe('a pool that was brought', () => {
