@@ -8151,7 +8151,7 @@ return refund_each({ sliding = WINDOWS, log = LOG })
 
 export const stockInspect: Script = {
   name: 'stock_inspect',
-  sha1: '108d29b247bc1b271b1b859f6dc94f4f694db8fe',
+  sha1: 'de7e75b9062ced6c299b9d3bbb155ac2e780e873',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -8308,6 +8308,15 @@ end
 local function format_hold(hold)
 return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
 end
+local function is_before(one, other)
+for i = 1, math.min(#one, #other) do
+local a, b = string.byte(one, i), string.byte(other, i)
+if a ~= b then
+return a < b
+end
+end
+return #one < #other
+end
 local function due_holds(w, now)
 local due = {}
 local next_due = 0
@@ -8345,7 +8354,7 @@ table.sort(due, function(a, b)
 if a.expires ~= b.expires then
 return a.expires < b.expires
 end
-return a.id < b.id
+return is_before(a.id, b.id)
 end)
 return due, next_due
 end
@@ -8751,7 +8760,7 @@ return fine and answer or { 'unreadable' }
 
 export const stockRunning: Script = {
   name: 'stock_running',
-  sha1: '2494b3dbf6ac0c12838a42594b92a41b449abf03',
+  sha1: '3c009be57a2caf4ef1ea362c0ac35f91b451fae8',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -8908,6 +8917,15 @@ end
 local function format_hold(hold)
 return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
 end
+local function is_before(one, other)
+for i = 1, math.min(#one, #other) do
+local a, b = string.byte(one, i), string.byte(other, i)
+if a ~= b then
+return a < b
+end
+end
+return #one < #other
+end
 local function due_holds(w, now)
 local due = {}
 local next_due = 0
@@ -8945,7 +8963,7 @@ table.sort(due, function(a, b)
 if a.expires ~= b.expires then
 return a.expires < b.expires
 end
-return a.id < b.id
+return is_before(a.id, b.id)
 end)
 return due, next_due
 end
@@ -10229,7 +10247,7 @@ end)
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: 'b2e76d60631dbc307720a8c3f88590594f5c85f6',
+  sha1: 'a9752ffdd378e6389178ecb6b65efb28a1229b2c',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -10386,6 +10404,15 @@ end
 local function format_hold(hold)
 return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
 end
+local function is_before(one, other)
+for i = 1, math.min(#one, #other) do
+local a, b = string.byte(one, i), string.byte(other, i)
+if a ~= b then
+return a < b
+end
+end
+return #one < #other
+end
 local function due_holds(w, now)
 local due = {}
 local next_due = 0
@@ -10423,7 +10450,7 @@ table.sort(due, function(a, b)
 if a.expires ~= b.expires then
 return a.expires < b.expires
 end
-return a.id < b.id
+return is_before(a.id, b.id)
 end)
 return due, next_due
 end
@@ -11520,7 +11547,7 @@ return table.concat(reply)
 
 export const walletDistrust: Script = {
   name: 'wallet_distrust',
-  sha1: 'abccdda04ed9cce6a203adaf409961fe50d2b2c8',
+  sha1: 'ee2a5afed49caeea254307296dc650db11c8bd61',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -11667,6 +11694,15 @@ end
 local function format_hold(hold)
 return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
 end
+local function is_before(one, other)
+for i = 1, math.min(#one, #other) do
+local a, b = string.byte(one, i), string.byte(other, i)
+if a ~= b then
+return a < b
+end
+end
+return #one < #other
+end
 local function due_holds(w, now)
 local due = {}
 local next_due = 0
@@ -11704,7 +11740,7 @@ table.sort(due, function(a, b)
 if a.expires ~= b.expires then
 return a.expires < b.expires
 end
-return a.id < b.id
+return is_before(a.id, b.id)
 end)
 return due, next_due
 end
@@ -12009,7 +12045,7 @@ return 1
 
 export const walletInspect: Script = {
   name: 'wallet_inspect',
-  sha1: 'bba53571aed26d5be3798c0cf8329ce5b998427a',
+  sha1: '8f5f2a048046da7cf4fd469160ad86e4fefabac3',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -12166,6 +12202,15 @@ end
 local function format_hold(hold)
 return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
 end
+local function is_before(one, other)
+for i = 1, math.min(#one, #other) do
+local a, b = string.byte(one, i), string.byte(other, i)
+if a ~= b then
+return a < b
+end
+end
+return #one < #other
+end
 local function due_holds(w, now)
 local due = {}
 local next_due = 0
@@ -12203,7 +12248,7 @@ table.sort(due, function(a, b)
 if a.expires ~= b.expires then
 return a.expires < b.expires
 end
-return a.id < b.id
+return is_before(a.id, b.id)
 end)
 return due, next_due
 end
@@ -12618,7 +12663,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: 'eed04b120229bda75a45f9225d0d286f5cf1afc5',
+  sha1: '20a76b13377ad4d63e83dc3e92e54a6be1f6af62',
   keys: { min: 5, variable: false },
   resend: 'never',
   batchMax: null,
@@ -12775,6 +12820,15 @@ end
 local function format_hold(hold)
 return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
 end
+local function is_before(one, other)
+for i = 1, math.min(#one, #other) do
+local a, b = string.byte(one, i), string.byte(other, i)
+if a ~= b then
+return a < b
+end
+end
+return #one < #other
+end
 local function due_holds(w, now)
 local due = {}
 local next_due = 0
@@ -12812,7 +12866,7 @@ table.sort(due, function(a, b)
 if a.expires ~= b.expires then
 return a.expires < b.expires
 end
-return a.id < b.id
+return is_before(a.id, b.id)
 end)
 return due, next_due
 end
@@ -13829,7 +13883,7 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: 'dc14eec775f7b8376d3bf8da0113b1959e3d544e',
+  sha1: 'af6f4b6c1b3b666d8e8237db5f7173a1fe38b48d',
   keys: { min: 3, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -13986,6 +14040,15 @@ end
 local function format_hold(hold)
 return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
 end
+local function is_before(one, other)
+for i = 1, math.min(#one, #other) do
+local a, b = string.byte(one, i), string.byte(other, i)
+if a ~= b then
+return a < b
+end
+end
+return #one < #other
+end
 local function due_holds(w, now)
 local due = {}
 local next_due = 0
@@ -14023,7 +14086,7 @@ table.sort(due, function(a, b)
 if a.expires ~= b.expires then
 return a.expires < b.expires
 end
-return a.id < b.id
+return is_before(a.id, b.id)
 end)
 return due, next_due
 end
@@ -14448,7 +14511,7 @@ return reply
 
 export const walletRecall: Script = {
   name: 'wallet_recall',
-  sha1: '8e6d39dc25643f9129ed70ab9fbf9a82bd0a9286',
+  sha1: 'de601b13f80d3c455c3653c2e9af234830edb8b6',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -14595,6 +14658,15 @@ end
 local function format_hold(hold)
 return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
 end
+local function is_before(one, other)
+for i = 1, math.min(#one, #other) do
+local a, b = string.byte(one, i), string.byte(other, i)
+if a ~= b then
+return a < b
+end
+end
+return #one < #other
+end
 local function due_holds(w, now)
 local due = {}
 local next_due = 0
@@ -14632,7 +14704,7 @@ table.sort(due, function(a, b)
 if a.expires ~= b.expires then
 return a.expires < b.expires
 end
-return a.id < b.id
+return is_before(a.id, b.id)
 end)
 return due, next_due
 end
@@ -15036,7 +15108,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: '76521cf7253ae4767919f1b45157f506b77d3b1d',
+  sha1: 'd1e812c61cffb69b064feaa83bb6201f744aeb1d',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -15193,6 +15265,15 @@ end
 local function format_hold(hold)
 return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
 end
+local function is_before(one, other)
+for i = 1, math.min(#one, #other) do
+local a, b = string.byte(one, i), string.byte(other, i)
+if a ~= b then
+return a < b
+end
+end
+return #one < #other
+end
 local function due_holds(w, now)
 local due = {}
 local next_due = 0
@@ -15230,7 +15311,7 @@ table.sort(due, function(a, b)
 if a.expires ~= b.expires then
 return a.expires < b.expires
 end
-return a.id < b.id
+return is_before(a.id, b.id)
 end)
 return due, next_due
 end
