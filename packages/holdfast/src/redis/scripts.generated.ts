@@ -10247,7 +10247,7 @@ end)
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: 'a9752ffdd378e6389178ecb6b65efb28a1229b2c',
+  sha1: '48717be2cc32cf73f8164e3db2935c84dff90db2',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -10947,13 +10947,16 @@ end
 local function reject(code, ...)
 return nil, { 'no', code, ... }
 end
+local function invalid_amount(w)
+return reject('invalid_amount', 'available', digits(w.available), 'reserved', digits(w.reserved))
+end
 local function move(w, change)
 local reserved = w.reserved + change.reserved
 local hold = change.hold
 local fits = change.available <= MAX_AMOUNT and w.available + change.available + reserved <= MAX_AMOUNT and reserved <= MAX_AMOUNT
 and (not hold or (hold.amount <= MAX_AMOUNT and hold.captured <= MAX_AMOUNT))
 if not fits then
-return reject('invalid_amount', 'available', digits(w.available), 'reserved', digits(w.reserved))
+return invalid_amount(w)
 end
 return change
 end
@@ -11299,9 +11302,18 @@ return move(w, give_back('release', hold))
 end
 return purchase(w, c, hold, checkout)
 end
+local AMOUNT_MIN = { credit = 1, debit = 1, capture = 1, refund = 1 }
+local TTL_MIN = { hold = 1, extend = 0 }
 local function judge(w, c, now)
 local kind = c.kind
 local amount = c.amount
+if not (amount >= (AMOUNT_MIN[kind] or 0) and amount <= MAX_AMOUNT and amount % 1 == 0) then
+return invalid_amount(w)
+end
+local ttl_min = TTL_MIN[kind]
+if ttl_min and not (c.ttl >= ttl_min and now + c.ttl <= MAX_AMOUNT and c.ttl % 1 == 0) then
+return invalid_amount(w)
+end
 if kind == 'hold' then
 local hold = { amount = amount, captured = 0, left = amount, expires = now + c.ttl, refunded = 0 }
 return spend(w, { kind = kind, amount = amount, available = 0 - amount, reserved = amount, hold = hold })
@@ -12663,7 +12675,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: '20a76b13377ad4d63e83dc3e92e54a6be1f6af62',
+  sha1: 'bf1ecab25667f4d9c40a29b66631bda1d9f9c96d',
   keys: { min: 5, variable: false },
   resend: 'never',
   batchMax: null,
@@ -13363,13 +13375,16 @@ end
 local function reject(code, ...)
 return nil, { 'no', code, ... }
 end
+local function invalid_amount(w)
+return reject('invalid_amount', 'available', digits(w.available), 'reserved', digits(w.reserved))
+end
 local function move(w, change)
 local reserved = w.reserved + change.reserved
 local hold = change.hold
 local fits = change.available <= MAX_AMOUNT and w.available + change.available + reserved <= MAX_AMOUNT and reserved <= MAX_AMOUNT
 and (not hold or (hold.amount <= MAX_AMOUNT and hold.captured <= MAX_AMOUNT))
 if not fits then
-return reject('invalid_amount', 'available', digits(w.available), 'reserved', digits(w.reserved))
+return invalid_amount(w)
 end
 return change
 end
@@ -13715,9 +13730,18 @@ return move(w, give_back('release', hold))
 end
 return purchase(w, c, hold, checkout)
 end
+local AMOUNT_MIN = { credit = 1, debit = 1, capture = 1, refund = 1 }
+local TTL_MIN = { hold = 1, extend = 0 }
 local function judge(w, c, now)
 local kind = c.kind
 local amount = c.amount
+if not (amount >= (AMOUNT_MIN[kind] or 0) and amount <= MAX_AMOUNT and amount % 1 == 0) then
+return invalid_amount(w)
+end
+local ttl_min = TTL_MIN[kind]
+if ttl_min and not (c.ttl >= ttl_min and now + c.ttl <= MAX_AMOUNT and c.ttl % 1 == 0) then
+return invalid_amount(w)
+end
 if kind == 'hold' then
 local hold = { amount = amount, captured = 0, left = amount, expires = now + c.ttl, refunded = 0 }
 return spend(w, { kind = kind, amount = amount, available = 0 - amount, reserved = amount, hold = hold })
@@ -15108,7 +15132,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: 'd1e812c61cffb69b064feaa83bb6201f744aeb1d',
+  sha1: 'cac02a1665ab17aec7c64da360aeceb6d9e96e63',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -15808,13 +15832,16 @@ end
 local function reject(code, ...)
 return nil, { 'no', code, ... }
 end
+local function invalid_amount(w)
+return reject('invalid_amount', 'available', digits(w.available), 'reserved', digits(w.reserved))
+end
 local function move(w, change)
 local reserved = w.reserved + change.reserved
 local hold = change.hold
 local fits = change.available <= MAX_AMOUNT and w.available + change.available + reserved <= MAX_AMOUNT and reserved <= MAX_AMOUNT
 and (not hold or (hold.amount <= MAX_AMOUNT and hold.captured <= MAX_AMOUNT))
 if not fits then
-return reject('invalid_amount', 'available', digits(w.available), 'reserved', digits(w.reserved))
+return invalid_amount(w)
 end
 return change
 end
@@ -16160,9 +16187,18 @@ return move(w, give_back('release', hold))
 end
 return purchase(w, c, hold, checkout)
 end
+local AMOUNT_MIN = { credit = 1, debit = 1, capture = 1, refund = 1 }
+local TTL_MIN = { hold = 1, extend = 0 }
 local function judge(w, c, now)
 local kind = c.kind
 local amount = c.amount
+if not (amount >= (AMOUNT_MIN[kind] or 0) and amount <= MAX_AMOUNT and amount % 1 == 0) then
+return invalid_amount(w)
+end
+local ttl_min = TTL_MIN[kind]
+if ttl_min and not (c.ttl >= ttl_min and now + c.ttl <= MAX_AMOUNT and c.ttl % 1 == 0) then
+return invalid_amount(w)
+end
 if kind == 'hold' then
 local hold = { amount = amount, captured = 0, left = amount, expires = now + c.ttl, refunded = 0 }
 return spend(w, { kind = kind, amount = amount, available = 0 - amount, reserved = amount, hold = hold })

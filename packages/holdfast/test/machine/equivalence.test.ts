@@ -31,6 +31,7 @@ const OUTCOMES = [
   'expired',
   'refund',
   'facts',
+  'invalid_amount',
   'session',
   'tick that charges',
   'tick that extends',
