@@ -8151,7 +8151,7 @@ return refund_each({ sliding = WINDOWS, log = LOG })
 
 export const stockInspect: Script = {
   name: 'stock_inspect',
-  sha1: 'de7e75b9062ced6c299b9d3bbb155ac2e780e873',
+  sha1: 'b8277254e5bbc0c59a08690af5c26381658bb21e',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -8661,6 +8661,14 @@ end
 local function was_memory(w, seq)
 local last = #w.recent - (w.before - seq) * MARK
 return string.sub(w.recent, last, last) == 'm'
+end
+local function first_from_memory(w)
+for seq = math.max(w.acked, w.before - math.floor(#w.recent / MARK)) + 1, w.before do
+if was_memory(w, seq) then
+return seq
+end
+end
+return nil
 end
 local function entries_after(w, from, most)
 if w.seq == from + 1 and w.entries then
@@ -10247,7 +10255,7 @@ end)
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: '48717be2cc32cf73f8164e3db2935c84dff90db2',
+  sha1: '1ae42773fde1ab1f02c0b971cb188c2b5dc555ad',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -10757,6 +10765,14 @@ end
 local function was_memory(w, seq)
 local last = #w.recent - (w.before - seq) * MARK
 return string.sub(w.recent, last, last) == 'm'
+end
+local function first_from_memory(w)
+for seq = math.max(w.acked, w.before - math.floor(#w.recent / MARK)) + 1, w.before do
+if was_memory(w, seq) then
+return seq
+end
+end
+return nil
 end
 local function entries_after(w, from, most)
 if w.seq == from + 1 and w.entries then
@@ -12057,7 +12073,7 @@ return 1
 
 export const walletInspect: Script = {
   name: 'wallet_inspect',
-  sha1: '8f5f2a048046da7cf4fd469160ad86e4fefabac3',
+  sha1: '143d66c4c429fef473ddc3d7e237b3d812144a50',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -12568,6 +12584,14 @@ local function was_memory(w, seq)
 local last = #w.recent - (w.before - seq) * MARK
 return string.sub(w.recent, last, last) == 'm'
 end
+local function first_from_memory(w)
+for seq = math.max(w.acked, w.before - math.floor(#w.recent / MARK)) + 1, w.before do
+if was_memory(w, seq) then
+return seq
+end
+end
+return nil
+end
 local function entries_after(w, from, most)
 if w.seq == from + 1 and w.entries then
 return { w.entries[w.seq] }
@@ -12675,7 +12699,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: 'bf1ecab25667f4d9c40a29b66631bda1d9f9c96d',
+  sha1: 'fc773a4b04a62be4a49d838d912877fa8ce8299f',
   keys: { min: 5, variable: false },
   resend: 'never',
   batchMax: null,
@@ -13185,6 +13209,14 @@ end
 local function was_memory(w, seq)
 local last = #w.recent - (w.before - seq) * MARK
 return string.sub(w.recent, last, last) == 'm'
+end
+local function first_from_memory(w)
+for seq = math.max(w.acked, w.before - math.floor(#w.recent / MARK)) + 1, w.before do
+if was_memory(w, seq) then
+return seq
+end
+end
+return nil
 end
 local function entries_after(w, from, most)
 if w.seq == from + 1 and w.entries then
@@ -13907,7 +13939,7 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: 'af6f4b6c1b3b666d8e8237db5f7173a1fe38b48d',
+  sha1: '5f2c9d73b1192e8f6b9ccc98539f70c5c45edf0d',
   keys: { min: 3, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -14418,6 +14450,14 @@ local function was_memory(w, seq)
 local last = #w.recent - (w.before - seq) * MARK
 return string.sub(w.recent, last, last) == 'm'
 end
+local function first_from_memory(w)
+for seq = math.max(w.acked, w.before - math.floor(#w.recent / MARK)) + 1, w.before do
+if was_memory(w, seq) then
+return seq
+end
+end
+return nil
+end
 local function entries_after(w, from, most)
 if w.seq == from + 1 and w.entries then
 return { w.entries[w.seq] }
@@ -14535,7 +14575,7 @@ return reply
 
 export const walletRecall: Script = {
   name: 'wallet_recall',
-  sha1: 'de601b13f80d3c455c3653c2e9af234830edb8b6',
+  sha1: 'd38139524ac34087c08acb3d289b814a69ac6827',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -15036,6 +15076,14 @@ local function was_memory(w, seq)
 local last = #w.recent - (w.before - seq) * MARK
 return string.sub(w.recent, last, last) == 'm'
 end
+local function first_from_memory(w)
+for seq = math.max(w.acked, w.before - math.floor(#w.recent / MARK)) + 1, w.before do
+if was_memory(w, seq) then
+return seq
+end
+end
+return nil
+end
 local function entries_after(w, from, most)
 if w.seq == from + 1 and w.entries then
 return { w.entries[w.seq] }
@@ -15132,7 +15180,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: 'cac02a1665ab17aec7c64da360aeceb6d9e96e63',
+  sha1: '2b3132ac199bd2816bd306bb999320a6261fb8e9',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -15642,6 +15690,14 @@ end
 local function was_memory(w, seq)
 local last = #w.recent - (w.before - seq) * MARK
 return string.sub(w.recent, last, last) == 'm'
+end
+local function first_from_memory(w)
+for seq = math.max(w.acked, w.before - math.floor(#w.recent / MARK)) + 1, w.before do
+if was_memory(w, seq) then
+return seq
+end
+end
+return nil
 end
 local function entries_after(w, from, most)
 if w.seq == from + 1 and w.entries then
@@ -16260,14 +16316,33 @@ local idle_after = tonumber(ARGV[5])
 local clock = server_clock()
 local life = incarnation()
 local touch = { kind = 'touch', key = '', hold = '' }
+local function leave(key, stock, name)
+redis.call('DEL', key)
+if stock > 0 then
+redis.call('UNLINK', KEYS[stock])
+end
+redis.call('ZREM', KEYS[1], name)
+end
+local function tend_untrusted(key, stock, name)
+local w = read_core(key)
+if not w then
+redis.call('ZREM', KEYS[1], name)
+return { 'gone' }
+end
+if first_from_memory(track(w, key, {})) then
+enter(KEYS[1], digits(clock + help_after), name)
+return { 'broken' }
+end
+leave(key, stock, name)
+return { 'gone' }
+end
 local function tend(i)
 local key = KEYS[i + 1]
 local name = ARGV[2 + 4 * i]
 local stock = tonumber(ARGV[5 + 4 * i])
 local w = read_wallet(key, CORE_ALONE, life, 0)
 if not w or (w.has_stock and not open_stock(w, KEYS[stock], {})) then
-redis.call('ZREM', KEYS[1], name)
-return { 'gone' }
+return tend_untrusted(key, stock, name)
 end
 if tonumber(ARGV[3 + 4 * i]) == w.epoch then
 w.acked = math.min(w.seq, math.max(w.acked, tonumber(ARGV[4 + 4 * i])))
@@ -16276,11 +16351,7 @@ w.clock = time_of(w, clock, caller_clock, ahead_max)
 local answer = decide(w, touch, w.clock)
 local pending = w.seq > w.acked
 if not pending and w.clock - w.at >= idle_after then
-redis.call('DEL', key)
-if stock > 0 then
-redis.call('UNLINK', KEYS[stock])
-end
-redis.call('ZREM', KEYS[1], name)
+leave(key, stock, name)
 return { 'left' }
 end
 local wanted = w.at + idle_after
