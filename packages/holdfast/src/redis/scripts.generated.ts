@@ -12073,7 +12073,7 @@ return 1
 
 export const walletInspect: Script = {
   name: 'wallet_inspect',
-  sha1: '143d66c4c429fef473ddc3d7e237b3d812144a50',
+  sha1: '726420da32ca09c3e39d37de72319872e93de3c9',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -12675,8 +12675,10 @@ local w, core = read_core(key)
 if not w then
 return { redis.call('EXISTS', key) == 0 and 'missing' or 'unreadable', '', {}, {} }
 end
+track(w, key, {})
 if w.life ~= life then
-return { 'incarnation', core, {}, {} }
+local seq = first_from_memory(w)
+return { 'incarnation', core, {}, seq and entries_after(w, seq - 1, 1) or {} }
 end
 local all = redis.call('HGETALL', key)
 local holds = {}
@@ -12686,7 +12688,6 @@ holds[#holds + 1] = string.sub(all[i], 3)
 holds[#holds + 1] = all[i + 1]
 end
 end
-track(w, key, {})
 return { 'trusted', core, holds, entries_after(w, w.acked, PENDING_MAX) }
 end
 for i = 1, #KEYS do

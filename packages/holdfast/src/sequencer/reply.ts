@@ -68,7 +68,7 @@ export interface HotState {
   clock: number
   core: CoreState | null
   holds: Map<string, HoldState>
-  /** Entries behind `acked`, as far as they are there without a hole. */
+  /** Entries behind `acked`, as far as they are there without a hole. Of another life: the oldest that was acknowledged from memory, if any. */
   pending: Entry[]
 }
 
@@ -245,7 +245,6 @@ function readHotState([why, core, holds, entries]: HotReply, clock: number): Hot
     holds: new Map(),
     pending: [],
   }
-  if (hot.why !== 'trusted') return hot
   try {
     for (let i = 0; i + 1 < holds.length; i += 2) hot.holds.set(String(holds[i]), readHold(holds[i + 1] as Buffer))
     hot.pending = readEntries(entries, 0)
