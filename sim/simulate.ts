@@ -263,9 +263,9 @@ async function abandoned(world: World, { master, postgres }: Servers): Promise<s
     // A wallet's time may be ahead of the clock: then nobody's turn has come to look after it.
     if (!core || core.at > world.now + master.skewMs - RESTS_MS) continue
     const hashes = new Set(entries.map(({ hash }) => hash))
-    const left = pending.filter(({ entry }) => !hashes.has(entry.hash))
-    if (why === 'trusted' && left.length > 0)
-      problems.push(`${row.id}: Redis was left with ${left.length} entries that are in no journal`)
+    // Of a state that nobody believes any more, what was acknowledged from memory counts.
+    const left = pending.filter(({ entry, memory }) => (why === 'trusted' || memory) && !hashes.has(entry.hash))
+    if (left.length > 0) problems.push(`${row.id}: Redis was left with ${left.length} entries that are in no journal`)
   }
   return problems
 }

@@ -8,17 +8,7 @@
 -- @resend safe
 -- @readonly
 -- @include stripe402/damage
-
--- Lua's own comparison goes by the server's language, and a sorted set by bytes.
-local function is_before(one, other)
-  for i = 1, math.min(#one, #other) do
-    local a, b = string.byte(one, i), string.byte(other, i)
-    if a ~= b then
-      return a < b
-    end
-  end
-  return #one < #other
-end
+-- @include primitives/order
 
 -- How many stand before the place, and with it if it is asked for: among those of the same time by halving.
 local function rank_of(score, id, inclusive)

@@ -1,5 +1,6 @@
 -- Makes a wallet's state one of another life, so that nobody believes it any more and whoever comes next loads the wallet from Postgres. What
--- is in it stays: loading decides again what was acknowledged from memory and never reached the journal.
+-- is in it stays until then: loading decides again what was acknowledged from memory and never reached the journal. (Where there is no such
+-- thing and nobody comes, it leaves Redis like any state of another life: wallet_tend.)
 --
 -- KEYS  1 the wallet
 -- ARGV  1 the latest epoch that is not to be believed: a state that was loaded since is left alone

@@ -4,7 +4,7 @@
 -- ARGV  1 how many wallets
 -- Returns { server's clock, { why, core, { hold, its bytes, … }, { pending entry, … } }, … }
 --         why: trusted · missing · incarnation (of another life of the server) · unreadable (there is something, and it is no wallet)
---         A pending entry that is not there is nil.
+--         A pending entry that is not there is nil. Of another life nothing is told but the oldest that was acknowledged from memory.
 -- @keys 1+
 -- @resend safe
 -- @batch 64
@@ -23,8 +23,10 @@ local function inspect(key)
   if not w then
     return { redis.call('EXISTS', key) == 0 and 'missing' or 'unreadable', '', {}, {} }
   end
+  track(w, key, {})
   if w.life ~= life then
-    return { 'incarnation', core, {}, {} }
+    local seq = first_from_memory(w)
+    return { 'incarnation', core, {}, seq and entries_after(w, seq - 1, 1) or {} }
   end
   local all = redis.call('HGETALL', key)
   local holds = {}
@@ -34,7 +36,6 @@ local function inspect(key)
       holds[#holds + 1] = all[i + 1]
     end
   end
-  track(w, key, {})
   return { 'trusted', core, holds, entries_after(w, w.acked, PENDING_MAX) }
 end
 

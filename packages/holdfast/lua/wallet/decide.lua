@@ -10,6 +10,10 @@ local function reject(code, ...)
   return nil, { 'no', code, ... }
 end
 
+local function invalid_amount(w)
+  return reject('invalid_amount', 'available', digits(w.available), 'reserved', digits(w.reserved))
+end
+
 -- The sum is bounded, not only its parts: so what is reserved always fits when it comes back, and no expiry can overflow. So is the
 -- change itself: a settle that gives back both what is left and what was captured beyond the hold can pass 2^53, and be rounded.
 local function move(w, change)
@@ -19,7 +23,7 @@ local function move(w, change)
   local fits = change.available <= MAX_AMOUNT and w.available + change.available + reserved <= MAX_AMOUNT and reserved <= MAX_AMOUNT
     and (not hold or (hold.amount <= MAX_AMOUNT and hold.captured <= MAX_AMOUNT))
   if not fits then
-    return reject('invalid_amount', 'available', digits(w.available), 'reserved', digits(w.reserved))
+    return invalid_amount(w)
   end
   return change
 end
@@ -245,10 +249,23 @@ end
 
 -- @include wallet/stock-decide
 
+-- The least that may be asked for, where nothing is too little. A hold may be of nothing: so is paid for what costs nothing.
+local AMOUNT_MIN = { credit = 1, debit = 1, capture = 1, refund = 1 }
+local TTL_MIN = { hold = 1, extend = 0 }
+
 -- The rules of every command; checks stand in the order of precedence. Returns the change, or nil and the answer.
 local function judge(w, c, now)
   local kind = c.kind
   local amount = c.amount
+  -- Whoever makes a command has checked its numbers. One that gets by all the same, in whatever way, gets no further than this. (So, and not
+  -- the other way round: what is no number at all is not smaller than anything either.)
+  if not (amount >= (AMOUNT_MIN[kind] or 0) and amount <= MAX_AMOUNT and amount % 1 == 0) then
+    return invalid_amount(w)
+  end
+  local ttl_min = TTL_MIN[kind]
+  if ttl_min and not (c.ttl >= ttl_min and now + c.ttl <= MAX_AMOUNT and c.ttl % 1 == 0) then
+    return invalid_amount(w)
+  end
   if kind == 'hold' then
     local hold = { amount = amount, captured = 0, left = amount, expires = now + c.ttl, refunded = 0 }
     return spend(w, { kind = kind, amount = amount, available = 0 - amount, reserved = amount, hold = hold })

@@ -30,6 +30,17 @@ local function was_memory(w, seq)
   return string.sub(w.recent, last, last) == 'm'
 end
 
+-- The oldest pending entry that was acknowledged from memory; nil: there is none. All that are pending have their marks: looked for are those
+-- that are there, whatever a damaged core says of how many there should be.
+local function first_from_memory(w)
+  for seq = math.max(w.acked, w.before - math.floor(#w.recent / MARK)) + 1, w.before do
+    if was_memory(w, seq) then
+      return seq
+    end
+  end
+  return nil
+end
+
 -- Entries after `from`, oldest first, at most `most`; false for one that is missing.
 local function entries_after(w, from, most)
   if w.seq == from + 1 and w.entries then

@@ -172,6 +172,8 @@ local function format_hold(hold)
   return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
 end
 
+-- @include primitives/order
+
 -- The open holds that are due, earliest first, and when the next of the others is (0: there is none). Reads the whole hash, so it is
 -- only called when something may be due; and reads no more of a hold than its expiry, because there may be thousands of others
 -- (one of 1,000 holds due: 1.7 ms, of 10,000: 12 ms; with all of them read and sorted 5 ms and 45 ms).
@@ -213,7 +215,7 @@ local function due_holds(w, now)
     if a.expires ~= b.expires then
       return a.expires < b.expires
     end
-    return a.id < b.id
+    return is_before(a.id, b.id)
   end)
   return due, next_due
 end

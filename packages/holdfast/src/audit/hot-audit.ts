@@ -72,7 +72,7 @@ export class HotAudit {
   async #auditUnlisted(places: readonly Place[]): Promise<number> {
     const { parts, work } = this.#run
     const hot = await parts.sequencer.inspect(places)
-    const there = places.filter((_, index) => hot[index]?.why === 'trusted' || hot[index]?.why === 'unreadable')
+    const there = places.filter((_, index) => isThere(hot[index] as HotState))
     if (there.length === 0) return 0
     await this.#audit(there)
     if (work.repair) for (const place of there) await parts.touch(place).catch(() => {})
@@ -192,6 +192,10 @@ export class HotAudit {
 
 const isSame = (comparison: Comparison | undefined): boolean =>
   comparison?.type === 'compared' && comparison.differences.length === 0
+
+/** Is there anything that somebody should look after? A state of another life is past, but for what was acknowledged from memory. */
+const isThere = ({ why, pending }: HotState): boolean =>
+  why === 'trusted' || why === 'unreadable' || (why === 'incarnation' && pending.length > 0)
 
 /** Only a matter of time, where the others are a matter of what stands there. */
 const isLate = ({ cause }: Difference): boolean => cause === 'pending_too_old'

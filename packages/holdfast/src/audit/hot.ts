@@ -13,7 +13,8 @@ import { compareHolds, hashOf } from './laws.js'
  *                                            which is pending, from Redis itself
  *
  * The first and those entries together must be the second, to the last digit. Under another epoch there is nothing to compare: the state
- * in Redis is one that nobody goes by any more, or one that was loaded in between.
+ * in Redis is one that nobody goes by any more, or one that was loaded in between. Nor is there in another life of Redis, but that somebody
+ * was told of what waits in it.
  */
 export type Comparison =
   /** Nothing in Redis that anybody would go by. */
@@ -38,7 +39,12 @@ export function compareHot(
   between: readonly Entry[] | null,
   limits: HotLimits,
 ): Comparison {
-  if (hot.why === 'missing' || hot.why === 'incarnation') return { type: 'absent' }
+  if (hot.why === 'missing') return { type: 'absent' }
+  if (hot.why === 'incarnation') {
+    // What was acknowledged from memory counts in whichever life it waits: somebody should have had it loaded.
+    const late = loadable && !isKept(loadable, hot) ? tooOld(hot.pending, hot, limits) : []
+    return late.length > 0 ? differing(late) : { type: 'absent' }
+  }
   if (hot.why === 'unreadable') {
     return differing([{ cause: 'hot_unreadable', expected: 'a wallet', found: 'something else' }])
   }
@@ -74,6 +80,10 @@ export function compareHot(
     ...tooOld(pending, hot, limits),
   ])
 }
+
+/** Redis was not told yet that the journal has it. */
+const isKept = ({ state }: LoadableState, { core, pending }: HotState): boolean =>
+  core?.epoch === state.epoch && pending.every(({ seq }) => seq <= state.seq)
 
 const differing = (differences: readonly Difference[]): Comparison => ({ type: 'compared', differences })
 

@@ -48,7 +48,11 @@ export function move(state: WalletState, change: Change): Verdict {
     state.available + change.available + reserved <= MAX_AMOUNT &&
     reserved <= MAX_AMOUNT &&
     (!change.hold || (change.hold.amount <= MAX_AMOUNT && change.hold.captured <= MAX_AMOUNT))
-  return fits ? change : reject('invalid_amount', { available: state.available, reserved: state.reserved })
+  return fits ? change : invalidAmount(state)
+}
+
+export function invalidAmount({ available, reserved }: WalletState): Rejection {
+  return reject('invalid_amount', { available, reserved })
 }
 
 export function reject(code: RejectionCode, facts: Record<string, number> = {}): Rejection {

@@ -1,10 +1,11 @@
-import { type Change, giveBack, move, reject, spend, UNTOUCHED, type Verdict } from './change.js'
+import { type Change, giveBack, invalidAmount, move, reject, spend, UNTOUCHED, type Verdict } from './change.js'
 import { hashEntry } from './entry.js'
 import { meterEnd, meterTick } from './meter.js'
 import { apply } from './replay.js'
 import { judgeStock } from './stock-decide.js'
 import {
   type Command,
+  type CommandKind,
   type Decision,
   type Entry,
   EXPIRE_MAX,
@@ -54,9 +55,21 @@ function expireDue(state: WalletState, now: number, entries: Entry[]): boolean {
   return true
 }
 
+/** The least that may be asked for, where nothing is too little. A hold may be of nothing: so is paid for what costs nothing. */
+const AMOUNT_MIN: Partial<Record<CommandKind, number>> = { credit: 1, debit: 1, capture: 1, refund: 1 }
+const TTL_MIN_MS: Partial<Record<CommandKind, number>> = { hold: 1, extend: 0 }
+
+/** Whoever makes a command has checked its numbers. One that gets by all the same, in whatever way, gets no further than this. */
+function hasNumbers({ kind, amount, ttlMs }: Command, now: number): boolean {
+  if (!Number.isSafeInteger(amount) || amount < (AMOUNT_MIN[kind] ?? 0)) return false
+  const ttlMinMs = TTL_MIN_MS[kind]
+  return ttlMinMs === undefined || (Number.isInteger(ttlMs) && ttlMs >= ttlMinMs && now + ttlMs <= MAX_AMOUNT)
+}
+
 /** The rules of every command; checks stand in the order of precedence. */
 function judge(state: WalletState, command: Command, now: number): Verdict {
   const { kind, amount } = command
+  if (!hasNumbers(command, now)) return invalidAmount(state)
   switch (kind) {
     case 'credit':
       return move(state, { ...UNTOUCHED, kind, amount, available: amount })
@@ -64,7 +77,7 @@ function judge(state: WalletState, command: Command, now: number): Verdict {
       return spend(state, { ...UNTOUCHED, kind, amount, available: -amount })
     case 'hold': {
       const hold = { amount, captured: 0, left: amount, expiresAt: now + command.ttlMs, refunded: 0 }
-      return spend(state, { ...UNTOUCHED, kind, amount, available: -amount, reserved: amount, hold })
+      return spend(state, { ...UNTOUCHED, kind, amount, available: 0 - amount, reserved: amount, hold })
     }
     case 'capture':
     case 'settle':

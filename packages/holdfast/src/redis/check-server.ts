@@ -26,8 +26,8 @@ export interface RedisUse {
   memory: boolean
 }
 
-/** Below 6.2 nothing is tested. */
-const VERSION_MIN = [6, 2] as const
+/** The scripts ask the server for several sections of INFO at once (lua/wallet/server.lua): before 7.0 that is an error. */
+const VERSION_MIN = [7, 0] as const
 
 /** Everything about this Redis on which a promise rests, fine or not; with Cluster, of the node for which it is worst. */
 export async function inspectRedis(redis: RedisConnection, use: RedisUse): Promise<RedisCheck[]> {
@@ -62,12 +62,12 @@ export function judgeRedis(state: RedisState, use: RedisUse): RedisCheck[] {
 function judgeVersion({ version }: RedisState): RedisCheck {
   const setting = 'redis_version'
   const [major = 0, minor = 0] = version.split('.').map(Number)
-  const tested = major > VERSION_MIN[0] || (major === VERSION_MIN[0] && minor >= VERSION_MIN[1])
-  if (tested) return { severity: 'ok', setting, text: version }
+  const runs = major > VERSION_MIN[0] || (major === VERSION_MIN[0] && minor >= VERSION_MIN[1])
+  if (runs) return { severity: 'ok', setting, text: version }
   return {
     severity: 'danger',
     setting,
-    text: `Redis ${version} is older than ${VERSION_MIN.join('.')}, the oldest tested`,
+    text: `Redis ${version} is older than ${VERSION_MIN.join('.')}, the oldest that runs the scripts`,
   }
 }
 

@@ -8164,7 +8164,7 @@ return refund_each({ sliding = WINDOWS, log = LOG })
 
 export const stockInspect: Script = {
   name: 'stock_inspect',
-  sha1: '108d29b247bc1b271b1b859f6dc94f4f694db8fe',
+  sha1: 'b8277254e5bbc0c59a08690af5c26381658bb21e',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -8321,6 +8321,15 @@ end
 local function format_hold(hold)
 return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
 end
+local function is_before(one, other)
+for i = 1, math.min(#one, #other) do
+local a, b = string.byte(one, i), string.byte(other, i)
+if a ~= b then
+return a < b
+end
+end
+return #one < #other
+end
 local function due_holds(w, now)
 local due = {}
 local next_due = 0
@@ -8358,7 +8367,7 @@ table.sort(due, function(a, b)
 if a.expires ~= b.expires then
 return a.expires < b.expires
 end
-return a.id < b.id
+return is_before(a.id, b.id)
 end)
 return due, next_due
 end
@@ -8666,6 +8675,14 @@ local function was_memory(w, seq)
 local last = #w.recent - (w.before - seq) * MARK
 return string.sub(w.recent, last, last) == 'm'
 end
+local function first_from_memory(w)
+for seq = math.max(w.acked, w.before - math.floor(#w.recent / MARK)) + 1, w.before do
+if was_memory(w, seq) then
+return seq
+end
+end
+return nil
+end
 local function entries_after(w, from, most)
 if w.seq == from + 1 and w.entries then
 return { w.entries[w.seq] }
@@ -8764,7 +8781,7 @@ return fine and answer or { 'unreadable' }
 
 export const stockRunning: Script = {
   name: 'stock_running',
-  sha1: '2494b3dbf6ac0c12838a42594b92a41b449abf03',
+  sha1: '3c009be57a2caf4ef1ea362c0ac35f91b451fae8',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -8921,6 +8938,15 @@ end
 local function format_hold(hold)
 return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
 end
+local function is_before(one, other)
+for i = 1, math.min(#one, #other) do
+local a, b = string.byte(one, i), string.byte(other, i)
+if a ~= b then
+return a < b
+end
+end
+return #one < #other
+end
 local function due_holds(w, now)
 local due = {}
 local next_due = 0
@@ -8958,7 +8984,7 @@ table.sort(due, function(a, b)
 if a.expires ~= b.expires then
 return a.expires < b.expires
 end
-return a.id < b.id
+return is_before(a.id, b.id)
 end)
 return due, next_due
 end
@@ -10242,7 +10268,7 @@ end)
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: 'b2e76d60631dbc307720a8c3f88590594f5c85f6',
+  sha1: '1ae42773fde1ab1f02c0b971cb188c2b5dc555ad',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -10399,6 +10425,15 @@ end
 local function format_hold(hold)
 return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
 end
+local function is_before(one, other)
+for i = 1, math.min(#one, #other) do
+local a, b = string.byte(one, i), string.byte(other, i)
+if a ~= b then
+return a < b
+end
+end
+return #one < #other
+end
 local function due_holds(w, now)
 local due = {}
 local next_due = 0
@@ -10436,7 +10471,7 @@ table.sort(due, function(a, b)
 if a.expires ~= b.expires then
 return a.expires < b.expires
 end
-return a.id < b.id
+return is_before(a.id, b.id)
 end)
 return due, next_due
 end
@@ -10744,6 +10779,14 @@ local function was_memory(w, seq)
 local last = #w.recent - (w.before - seq) * MARK
 return string.sub(w.recent, last, last) == 'm'
 end
+local function first_from_memory(w)
+for seq = math.max(w.acked, w.before - math.floor(#w.recent / MARK)) + 1, w.before do
+if was_memory(w, seq) then
+return seq
+end
+end
+return nil
+end
 local function entries_after(w, from, most)
 if w.seq == from + 1 and w.entries then
 return { w.entries[w.seq] }
@@ -10933,13 +10976,16 @@ end
 local function reject(code, ...)
 return nil, { 'no', code, ... }
 end
+local function invalid_amount(w)
+return reject('invalid_amount', 'available', digits(w.available), 'reserved', digits(w.reserved))
+end
 local function move(w, change)
 local reserved = w.reserved + change.reserved
 local hold = change.hold
 local fits = change.available <= MAX_AMOUNT and w.available + change.available + reserved <= MAX_AMOUNT and reserved <= MAX_AMOUNT
 and (not hold or (hold.amount <= MAX_AMOUNT and hold.captured <= MAX_AMOUNT))
 if not fits then
-return reject('invalid_amount', 'available', digits(w.available), 'reserved', digits(w.reserved))
+return invalid_amount(w)
 end
 return change
 end
@@ -11285,9 +11331,18 @@ return move(w, give_back('release', hold))
 end
 return purchase(w, c, hold, checkout)
 end
+local AMOUNT_MIN = { credit = 1, debit = 1, capture = 1, refund = 1 }
+local TTL_MIN = { hold = 1, extend = 0 }
 local function judge(w, c, now)
 local kind = c.kind
 local amount = c.amount
+if not (amount >= (AMOUNT_MIN[kind] or 0) and amount <= MAX_AMOUNT and amount % 1 == 0) then
+return invalid_amount(w)
+end
+local ttl_min = TTL_MIN[kind]
+if ttl_min and not (c.ttl >= ttl_min and now + c.ttl <= MAX_AMOUNT and c.ttl % 1 == 0) then
+return invalid_amount(w)
+end
 if kind == 'hold' then
 local hold = { amount = amount, captured = 0, left = amount, expires = now + c.ttl, refunded = 0 }
 return spend(w, { kind = kind, amount = amount, available = 0 - amount, reserved = amount, hold = hold })
@@ -11533,7 +11588,7 @@ return table.concat(reply)
 
 export const walletDistrust: Script = {
   name: 'wallet_distrust',
-  sha1: 'abccdda04ed9cce6a203adaf409961fe50d2b2c8',
+  sha1: 'ee2a5afed49caeea254307296dc650db11c8bd61',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -11680,6 +11735,15 @@ end
 local function format_hold(hold)
 return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
 end
+local function is_before(one, other)
+for i = 1, math.min(#one, #other) do
+local a, b = string.byte(one, i), string.byte(other, i)
+if a ~= b then
+return a < b
+end
+end
+return #one < #other
+end
 local function due_holds(w, now)
 local due = {}
 local next_due = 0
@@ -11717,7 +11781,7 @@ table.sort(due, function(a, b)
 if a.expires ~= b.expires then
 return a.expires < b.expires
 end
-return a.id < b.id
+return is_before(a.id, b.id)
 end)
 return due, next_due
 end
@@ -12022,7 +12086,7 @@ return 1
 
 export const walletInspect: Script = {
   name: 'wallet_inspect',
-  sha1: 'bba53571aed26d5be3798c0cf8329ce5b998427a',
+  sha1: '726420da32ca09c3e39d37de72319872e93de3c9',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -12179,6 +12243,15 @@ end
 local function format_hold(hold)
 return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
 end
+local function is_before(one, other)
+for i = 1, math.min(#one, #other) do
+local a, b = string.byte(one, i), string.byte(other, i)
+if a ~= b then
+return a < b
+end
+end
+return #one < #other
+end
 local function due_holds(w, now)
 local due = {}
 local next_due = 0
@@ -12216,7 +12289,7 @@ table.sort(due, function(a, b)
 if a.expires ~= b.expires then
 return a.expires < b.expires
 end
-return a.id < b.id
+return is_before(a.id, b.id)
 end)
 return due, next_due
 end
@@ -12524,6 +12597,14 @@ local function was_memory(w, seq)
 local last = #w.recent - (w.before - seq) * MARK
 return string.sub(w.recent, last, last) == 'm'
 end
+local function first_from_memory(w)
+for seq = math.max(w.acked, w.before - math.floor(#w.recent / MARK)) + 1, w.before do
+if was_memory(w, seq) then
+return seq
+end
+end
+return nil
+end
 local function entries_after(w, from, most)
 if w.seq == from + 1 and w.entries then
 return { w.entries[w.seq] }
@@ -12607,8 +12688,10 @@ local w, core = read_core(key)
 if not w then
 return { redis.call('EXISTS', key) == 0 and 'missing' or 'unreadable', '', {}, {} }
 end
+track(w, key, {})
 if w.life ~= life then
-return { 'incarnation', core, {}, {} }
+local seq = first_from_memory(w)
+return { 'incarnation', core, {}, seq and entries_after(w, seq - 1, 1) or {} }
 end
 local all = redis.call('HGETALL', key)
 local holds = {}
@@ -12618,7 +12701,6 @@ holds[#holds + 1] = string.sub(all[i], 3)
 holds[#holds + 1] = all[i + 1]
 end
 end
-track(w, key, {})
 return { 'trusted', core, holds, entries_after(w, w.acked, PENDING_MAX) }
 end
 for i = 1, #KEYS do
@@ -12631,7 +12713,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: 'eed04b120229bda75a45f9225d0d286f5cf1afc5',
+  sha1: 'fc773a4b04a62be4a49d838d912877fa8ce8299f',
   keys: { min: 5, variable: false },
   resend: 'never',
   batchMax: null,
@@ -12788,6 +12870,15 @@ end
 local function format_hold(hold)
 return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
 end
+local function is_before(one, other)
+for i = 1, math.min(#one, #other) do
+local a, b = string.byte(one, i), string.byte(other, i)
+if a ~= b then
+return a < b
+end
+end
+return #one < #other
+end
 local function due_holds(w, now)
 local due = {}
 local next_due = 0
@@ -12825,7 +12916,7 @@ table.sort(due, function(a, b)
 if a.expires ~= b.expires then
 return a.expires < b.expires
 end
-return a.id < b.id
+return is_before(a.id, b.id)
 end)
 return due, next_due
 end
@@ -13132,6 +13223,14 @@ end
 local function was_memory(w, seq)
 local last = #w.recent - (w.before - seq) * MARK
 return string.sub(w.recent, last, last) == 'm'
+end
+local function first_from_memory(w)
+for seq = math.max(w.acked, w.before - math.floor(#w.recent / MARK)) + 1, w.before do
+if was_memory(w, seq) then
+return seq
+end
+end
+return nil
 end
 local function entries_after(w, from, most)
 if w.seq == from + 1 and w.entries then
@@ -13322,13 +13421,16 @@ end
 local function reject(code, ...)
 return nil, { 'no', code, ... }
 end
+local function invalid_amount(w)
+return reject('invalid_amount', 'available', digits(w.available), 'reserved', digits(w.reserved))
+end
 local function move(w, change)
 local reserved = w.reserved + change.reserved
 local hold = change.hold
 local fits = change.available <= MAX_AMOUNT and w.available + change.available + reserved <= MAX_AMOUNT and reserved <= MAX_AMOUNT
 and (not hold or (hold.amount <= MAX_AMOUNT and hold.captured <= MAX_AMOUNT))
 if not fits then
-return reject('invalid_amount', 'available', digits(w.available), 'reserved', digits(w.reserved))
+return invalid_amount(w)
 end
 return change
 end
@@ -13674,9 +13776,18 @@ return move(w, give_back('release', hold))
 end
 return purchase(w, c, hold, checkout)
 end
+local AMOUNT_MIN = { credit = 1, debit = 1, capture = 1, refund = 1 }
+local TTL_MIN = { hold = 1, extend = 0 }
 local function judge(w, c, now)
 local kind = c.kind
 local amount = c.amount
+if not (amount >= (AMOUNT_MIN[kind] or 0) and amount <= MAX_AMOUNT and amount % 1 == 0) then
+return invalid_amount(w)
+end
+local ttl_min = TTL_MIN[kind]
+if ttl_min and not (c.ttl >= ttl_min and now + c.ttl <= MAX_AMOUNT and c.ttl % 1 == 0) then
+return invalid_amount(w)
+end
 if kind == 'hold' then
 local hold = { amount = amount, captured = 0, left = amount, expires = now + c.ttl, refunded = 0 }
 return spend(w, { kind = kind, amount = amount, available = 0 - amount, reserved = amount, hold = hold })
@@ -13842,7 +13953,7 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: 'dc14eec775f7b8376d3bf8da0113b1959e3d544e',
+  sha1: '5f2c9d73b1192e8f6b9ccc98539f70c5c45edf0d',
   keys: { min: 3, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -13999,6 +14110,15 @@ end
 local function format_hold(hold)
 return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
 end
+local function is_before(one, other)
+for i = 1, math.min(#one, #other) do
+local a, b = string.byte(one, i), string.byte(other, i)
+if a ~= b then
+return a < b
+end
+end
+return #one < #other
+end
 local function due_holds(w, now)
 local due = {}
 local next_due = 0
@@ -14036,7 +14156,7 @@ table.sort(due, function(a, b)
 if a.expires ~= b.expires then
 return a.expires < b.expires
 end
-return a.id < b.id
+return is_before(a.id, b.id)
 end)
 return due, next_due
 end
@@ -14344,6 +14464,14 @@ local function was_memory(w, seq)
 local last = #w.recent - (w.before - seq) * MARK
 return string.sub(w.recent, last, last) == 'm'
 end
+local function first_from_memory(w)
+for seq = math.max(w.acked, w.before - math.floor(#w.recent / MARK)) + 1, w.before do
+if was_memory(w, seq) then
+return seq
+end
+end
+return nil
+end
 local function entries_after(w, from, most)
 if w.seq == from + 1 and w.entries then
 return { w.entries[w.seq] }
@@ -14461,7 +14589,7 @@ return reply
 
 export const walletRecall: Script = {
   name: 'wallet_recall',
-  sha1: '8e6d39dc25643f9129ed70ab9fbf9a82bd0a9286',
+  sha1: 'd38139524ac34087c08acb3d289b814a69ac6827',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -14608,6 +14736,15 @@ end
 local function format_hold(hold)
 return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
 end
+local function is_before(one, other)
+for i = 1, math.min(#one, #other) do
+local a, b = string.byte(one, i), string.byte(other, i)
+if a ~= b then
+return a < b
+end
+end
+return #one < #other
+end
 local function due_holds(w, now)
 local due = {}
 local next_due = 0
@@ -14645,7 +14782,7 @@ table.sort(due, function(a, b)
 if a.expires ~= b.expires then
 return a.expires < b.expires
 end
-return a.id < b.id
+return is_before(a.id, b.id)
 end)
 return due, next_due
 end
@@ -14953,6 +15090,14 @@ local function was_memory(w, seq)
 local last = #w.recent - (w.before - seq) * MARK
 return string.sub(w.recent, last, last) == 'm'
 end
+local function first_from_memory(w)
+for seq = math.max(w.acked, w.before - math.floor(#w.recent / MARK)) + 1, w.before do
+if was_memory(w, seq) then
+return seq
+end
+end
+return nil
+end
 local function entries_after(w, from, most)
 if w.seq == from + 1 and w.entries then
 return { w.entries[w.seq] }
@@ -15049,7 +15194,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: '76521cf7253ae4767919f1b45157f506b77d3b1d',
+  sha1: '2b3132ac199bd2816bd306bb999320a6261fb8e9',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -15206,6 +15351,15 @@ end
 local function format_hold(hold)
 return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
 end
+local function is_before(one, other)
+for i = 1, math.min(#one, #other) do
+local a, b = string.byte(one, i), string.byte(other, i)
+if a ~= b then
+return a < b
+end
+end
+return #one < #other
+end
 local function due_holds(w, now)
 local due = {}
 local next_due = 0
@@ -15243,7 +15397,7 @@ table.sort(due, function(a, b)
 if a.expires ~= b.expires then
 return a.expires < b.expires
 end
-return a.id < b.id
+return is_before(a.id, b.id)
 end)
 return due, next_due
 end
@@ -15550,6 +15704,14 @@ end
 local function was_memory(w, seq)
 local last = #w.recent - (w.before - seq) * MARK
 return string.sub(w.recent, last, last) == 'm'
+end
+local function first_from_memory(w)
+for seq = math.max(w.acked, w.before - math.floor(#w.recent / MARK)) + 1, w.before do
+if was_memory(w, seq) then
+return seq
+end
+end
+return nil
 end
 local function entries_after(w, from, most)
 if w.seq == from + 1 and w.entries then
@@ -15740,13 +15902,16 @@ end
 local function reject(code, ...)
 return nil, { 'no', code, ... }
 end
+local function invalid_amount(w)
+return reject('invalid_amount', 'available', digits(w.available), 'reserved', digits(w.reserved))
+end
 local function move(w, change)
 local reserved = w.reserved + change.reserved
 local hold = change.hold
 local fits = change.available <= MAX_AMOUNT and w.available + change.available + reserved <= MAX_AMOUNT and reserved <= MAX_AMOUNT
 and (not hold or (hold.amount <= MAX_AMOUNT and hold.captured <= MAX_AMOUNT))
 if not fits then
-return reject('invalid_amount', 'available', digits(w.available), 'reserved', digits(w.reserved))
+return invalid_amount(w)
 end
 return change
 end
@@ -16092,9 +16257,18 @@ return move(w, give_back('release', hold))
 end
 return purchase(w, c, hold, checkout)
 end
+local AMOUNT_MIN = { credit = 1, debit = 1, capture = 1, refund = 1 }
+local TTL_MIN = { hold = 1, extend = 0 }
 local function judge(w, c, now)
 local kind = c.kind
 local amount = c.amount
+if not (amount >= (AMOUNT_MIN[kind] or 0) and amount <= MAX_AMOUNT and amount % 1 == 0) then
+return invalid_amount(w)
+end
+local ttl_min = TTL_MIN[kind]
+if ttl_min and not (c.ttl >= ttl_min and now + c.ttl <= MAX_AMOUNT and c.ttl % 1 == 0) then
+return invalid_amount(w)
+end
 if kind == 'hold' then
 local hold = { amount = amount, captured = 0, left = amount, expires = now + c.ttl, refunded = 0 }
 return spend(w, { kind = kind, amount = amount, available = 0 - amount, reserved = amount, hold = hold })
@@ -16156,14 +16330,33 @@ local idle_after = tonumber(ARGV[5])
 local clock = server_clock()
 local life = incarnation()
 local touch = { kind = 'touch', key = '', hold = '' }
+local function leave(key, stock, name)
+redis.call('DEL', key)
+if stock > 0 then
+redis.call('UNLINK', KEYS[stock])
+end
+redis.call('ZREM', KEYS[1], name)
+end
+local function tend_untrusted(key, stock, name)
+local w = read_core(key)
+if not w then
+redis.call('ZREM', KEYS[1], name)
+return { 'gone' }
+end
+if first_from_memory(track(w, key, {})) then
+enter(KEYS[1], digits(clock + help_after), name)
+return { 'broken' }
+end
+leave(key, stock, name)
+return { 'gone' }
+end
 local function tend(i)
 local key = KEYS[i + 1]
 local name = ARGV[2 + 4 * i]
 local stock = tonumber(ARGV[5 + 4 * i])
 local w = read_wallet(key, CORE_ALONE, life, 0)
 if not w or (w.has_stock and not open_stock(w, KEYS[stock], {})) then
-redis.call('ZREM', KEYS[1], name)
-return { 'gone' }
+return tend_untrusted(key, stock, name)
 end
 if tonumber(ARGV[3 + 4 * i]) == w.epoch then
 w.acked = math.min(w.seq, math.max(w.acked, tonumber(ARGV[4 + 4 * i])))
@@ -16172,11 +16365,7 @@ w.clock = time_of(w, clock, caller_clock, ahead_max)
 local answer = decide(w, touch, w.clock)
 local pending = w.seq > w.acked
 if not pending and w.clock - w.at >= idle_after then
-redis.call('DEL', key)
-if stock > 0 then
-redis.call('UNLINK', KEYS[stock])
-end
-redis.call('ZREM', KEYS[1], name)
+leave(key, stock, name)
 return { 'left' }
 end
 local wanted = w.at + idle_after

@@ -68,7 +68,7 @@ export interface HotState {
   clock: number
   core: CoreState | null
   holds: Map<string, HoldState>
-  /** Entries behind `acked`, as far as they are there without a hole. */
+  /** Entries behind `acked`, as far as they are there without a hole. Of another life: the oldest that was acknowledged from memory, if any. */
   pending: Entry[]
 }
 
@@ -192,7 +192,7 @@ function readWords([type, ...rest]: readonly string[], run: PendingRun | Untrust
 }
 
 /** Stops at the first entry that is missing: what comes after a hole can't be appended anyway. */
-export function readEntries(reply: readonly (Buffer | null)[], from: number): Entry[] {
+function readEntries(reply: readonly (Buffer | null)[], from: number): Entry[] {
   const entries: Entry[] = []
   for (let i = from; i < reply.length; i += 1) {
     const bytes = reply[i]
@@ -200,6 +200,20 @@ export function readEntries(reply: readonly (Buffer | null)[], from: number): En
     entries.push(unpackEntry(bytes))
   }
   return entries
+}
+
+/** Null: it is not in Redis (any more). An entry that somebody has damaged is no reason for the others of the reply not to be looked after. */
+export function readTended(reply: readonly Buffer[]): PendingRun | 'broken' | null {
+  const [first, acked] = reply
+  const epoch = String(first)
+  if (epoch === 'gone' || epoch === 'left') return null
+  if (epoch === 'broken') return 'broken'
+  try {
+    return { epoch: Number(epoch), acked: Number(acked), entries: readEntries(reply, 2) }
+  } catch (error) {
+    if (error instanceof RangeError) return 'broken'
+    throw error
+  }
 }
 
 export function readLook(reply: readonly Buffer[]): Look {
@@ -231,7 +245,6 @@ function readHotState([why, core, holds, entries]: HotReply, clock: number): Hot
     holds: new Map(),
     pending: [],
   }
-  if (hot.why !== 'trusted') return hot
   try {
     for (let i = 0; i + 1 < holds.length; i += 2) hot.holds.set(String(holds[i]), readHold(holds[i + 1] as Buffer))
     hot.pending = readEntries(entries, 0)

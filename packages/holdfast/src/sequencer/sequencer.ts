@@ -28,12 +28,12 @@ import {
   type PendingRun,
   type Recollection,
   readBatch,
-  readEntries,
   readHotStates,
   readHotStock,
   readKnown,
   readLook,
   readRecollection,
+  readTended,
   writeKnown,
 } from './reply.js'
 import { stockParts, stockSize } from './stock.js'
@@ -347,12 +347,6 @@ export class Sequencer {
       args.push(place.agendaName, epoch, acked, place.isSale ? keys.push(place.stockKey) : 0)
     }
     const reply = (await this.#runner.run(walletTend, keys, args)) as [Buffer, ...Buffer[][]]
-    return reply.slice(1).map((words) => {
-      const [first, acked] = words as Buffer[]
-      const epoch = String(first)
-      if (epoch === 'gone' || epoch === 'left') return null
-      if (epoch === 'broken') return 'broken'
-      return { epoch: Number(epoch), acked: Number(acked), entries: readEntries(words as Buffer[], 2) }
-    })
+    return (reply.slice(1) as Buffer[][]).map(readTended)
   }
 }

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Holdfast } from '../../src/index.js'
-import { forgetEntries, type Grounds, grounds, keyOf } from './support/drift.js'
+import { endLife, forgetEntries, type Grounds, grounds, keyOf } from './support/drift.js'
 
 /** What is not wrong, but late: nobody has brought it to its end. And what only a person can bring there. */
 const HOUR = 3_600_000
@@ -27,6 +27,24 @@ it('brings an entry into the journal that its process did not', async () => {
   expect(findings).toMatchObject([{ cause: 'pending_too_old', seq: 2, expected: 50, action: 'repaired' }])
   expect(findings[0]?.found).toBeGreaterThan(50)
   expect(await hf.wallet('w').get()).toMatchObject({ available: 105, seq: 2 })
+  expect((await hf.audit()).findings).toEqual([])
+})
+
+it.each([
+  { listed: true, durability: 'memory' as const },
+  { listed: false, durability: 'memory' as const },
+  { listed: true, durability: 'ledger' as const },
+])('has a wallet loaded for what waits in another life of Redis, if anybody was told of it: %j', async (told) => {
+  const { durability, listed } = told
+  await hf.wallet('w').credit(5, { key: 'b', durability })
+  await expect.poll(() => hf.wallet('w').get()).toMatchObject({ seq: 2 })
+  await forget(1)
+  await endLife(on, 'w')
+  if (!listed) await on.redis.del(await on.redis.keys('hf:*:agenda:*'))
+  await new Promise((resolve) => setTimeout(resolve, 60))
+  const found = { cause: 'pending_too_old', seq: 2, expected: 50, action: 'repaired' }
+  expect((await hf.audit()).findings).toMatchObject(durability === 'memory' ? [found] : [])
+  expect(await hf.wallet('w').get()).toMatchObject(durability === 'memory' ? { available: 105 } : { available: 100 })
   expect((await hf.audit()).findings).toEqual([])
 })
 

@@ -100,6 +100,20 @@ it('is put right though the wallet was taken over since, and went on without Red
   await expect.poll(() => rest(sequencer, place), { timeout: 20_000 }).toEqual(whole)
 })
 
+it('is put right though an entry beside it is damaged, and so is what is left of that one', async () => {
+  const damaged = await forgetful('damaged', { memory: true })
+  const beside = await forgetful('beside', { memory: true })
+  for (const { place, sequencer } of [damaged, beside]) await decide(sequencer, place, [hold('h'), hold('i')], true)
+  const { core } = await damaged.sequencer.look(damaged.place, 0, 'test', 0)
+  await redis.hset(damaged.place.walletKey, `e:${((core?.seq as number) - 1) % 16}`, 'x')
+  beside.engine.start()
+  const whole = { available: 2_140, reserved: 60, pending: 0 }
+  await expect.poll(() => rest(beside.sequencer, beside.place), { timeout: 20_000 }).toEqual(whole)
+  const saved = { available: 2_170, reserved: 30, pending: 0 }
+  await expect.poll(() => rest(damaged.sequencer, damaged.place), { timeout: 20_000 }).toEqual(saved)
+  expect(await journal.read([damaged.place.ref])).toMatchObject([{ reserved: 30 }])
+})
+
 it('is given up once, and what comes behind it is not: Postgres refuses what nobody could know that it would', async () => {
   const lost: number[] = []
   const telemetry = {

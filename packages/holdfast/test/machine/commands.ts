@@ -11,13 +11,30 @@ export interface Step {
   passedMs: number
 }
 
-const amount = fc.oneof(
-  { weight: 10, arbitrary: fc.integer({ min: 1, max: 400 }) },
-  { weight: 1, arbitrary: fc.constantFrom(MAX_AMOUNT, MAX_AMOUNT - 100, 2 ** 31, 2 ** 32 + 1) },
+/** What is no amount and no time, whatever it is asked for. */
+export const BAD_NUMBERS = [
+  -5,
+  1.5,
+  Number.NaN,
+  Number.POSITIVE_INFINITY,
+  Number.NEGATIVE_INFINITY,
+  2 ** 53,
+  -(2 ** 53),
+] as const
+
+/** Bad ones now and then. */
+const number = (fine: fc.Arbitrary<number>): fc.Arbitrary<number> =>
+  fc.oneof({ weight: 30, arbitrary: fine }, { weight: 1, arbitrary: fc.constantFrom(0, ...BAD_NUMBERS) })
+
+const amount = number(
+  fc.oneof(
+    { weight: 10, arbitrary: fc.integer({ min: 1, max: 400 }) },
+    { weight: 1, arbitrary: fc.constantFrom(MAX_AMOUNT, MAX_AMOUNT - 100, 2 ** 31, 2 ** 32 + 1) },
+  ),
 )
 const key = fc.integer({ min: 1, max: 60 }).map((n) => (n % 7 === 0 ? `schlüssel ${n} 日本` : `key-${n}`))
 const holdKey = fc.integer({ min: 1, max: 12 }).map((n) => `hold-${n}`)
-const ttlMs = fc.integer({ min: 1, max: 400 })
+const ttlMs = number(fc.integer({ min: 1, max: 400 }))
 const metadata = fc.constantFrom('', '{"a":1}', '{"text":"zwölf\\nBoxkämpfer"}')
 
 const sessionKey = fc.integer({ min: 1, max: 5 }).map((n) => `session-${n}`)
@@ -109,8 +126,8 @@ const any = fc.oneof(
       kind: fc.constant('extend' as const),
       key,
       hold: holdKey,
-      amount: fc.integer({ min: 0, max: 200 }),
-      ttlMs: fc.integer({ min: 0, max: 400 }),
+      amount: number(fc.integer({ min: 0, max: 200 })),
+      ttlMs: number(fc.integer({ min: 0, max: 400 })),
     }),
   },
   {
@@ -119,7 +136,7 @@ const any = fc.oneof(
       kind: fc.constant('settle' as const),
       key,
       hold: holdKey,
-      amount: fc.integer({ min: 0, max: 600 }),
+      amount: number(fc.integer({ min: 0, max: 600 })),
       beyond: fc.boolean(),
     }),
   },
@@ -130,7 +147,7 @@ const any = fc.oneof(
       kind: fc.constant('refund' as const),
       key,
       of: fc.integer({ min: 1, max: 20 }),
-      amount: fc.integer({ min: 1, max: 300 }),
+      amount: number(fc.integer({ min: 1, max: 300 })),
     }),
   },
   {
@@ -148,7 +165,11 @@ const any = fc.oneof(
   },
   {
     weight: 1,
-    arbitrary: fc.record({ kind: fc.constant('limit' as const), key, amount: fc.integer({ min: 0, max: 300 }) }),
+    arbitrary: fc.record({
+      kind: fc.constant('limit' as const),
+      key,
+      amount: number(fc.integer({ min: 0, max: 300 })),
+    }),
   },
   { weight: 1, arbitrary: fc.constant({ kind: 'touch' as const }) },
   { weight: 4, arbitrary: meter('meter', key) },

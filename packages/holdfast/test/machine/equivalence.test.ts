@@ -31,6 +31,7 @@ const OUTCOMES = [
   'expired',
   'refund',
   'facts',
+  'invalid_amount',
   'session',
   'tick that charges',
   'tick that extends',
@@ -101,7 +102,25 @@ describe.each(Object.keys(servers))('the machine in Lua on %s', (name) => {
     },
     120_000,
   )
+
+  test('lets holds that run out at the same time expire in the order of the bytes of their names', async () => {
+    const place = placeOf(`wallet-${++wallets}`, false)
+    const { journal } = await compare(server.runner, place, expiringTogether, 1, new Map())
+    expect(journal.filter(({ kind }) => kind === 'expire').map(({ hold }) => hold)).toEqual(IN_ORDER)
+  })
 })
+
+/** By their bytes: capital letters first, whatever the language of the server, and the shorter of two that begin alike. */
+const IN_ORDER = ['A', 'B', 'a', 'a b', 'a-b', 'aB', 'ab', 'b', 'ä', 'é', '日', '\u{ff5e}', '\u{1f600}']
+
+const expiringTogether: Step[] = [
+  { command: makeCommand({ kind: 'credit', key: 'in', amount: 1_000 }), passedMs: 0 },
+  ...[...IN_ORDER].reverse().map((key) => ({
+    command: makeCommand({ kind: 'hold', key, amount: 1, ttlMs: 100 }),
+    passedMs: 0,
+  })),
+  { command: makeCommand({ kind: 'touch' }), passedMs: 100 },
+]
 
 async function compare(
   runner: ScriptRunner,
@@ -109,7 +128,7 @@ async function compare(
   sequence: Step[],
   batchSize: number,
   outcomes: Map<string, number>,
-): Promise<void> {
+): Promise<Oracle> {
   let now = START
   const sequencer = new AcquaintedSequencer(runner, {
     aheadMaxMs: 0,
@@ -186,9 +205,10 @@ async function compare(
   const { core } = await sequencer.look(place, 0, 'test', 0)
   const { holds, base, refundedByEntry, closedHolds, stock, ...expectedCore } = oracle.state
   expect(core).toMatchObject({ ...expectedCore, open: holds.size })
-  if (!stock) return
+  if (!stock) return oracle
   const fields = ((await runner.run(readAll, [place.stockKey], [])) as Buffer[]).map(String)
   expect(pairs(fields)).toEqual(pairs([...[...stockFields(stock)].flat(), 'epoch', `${state.epoch}`]))
+  return oracle
 }
 
 const pairs = (flat: readonly string[]): string[] =>

@@ -73,3 +73,34 @@ it('leaves a wallet where it was on the agenda when nothing came of a command', 
   await decide({ kind: 'credit', key: 'in', amount: 1 })
   expect(await time()).toBe(now + HELP_AFTER_MS)
 })
+
+it('comes back later to what was acknowledged from memory in another life, and leaves all of it where it is', async () => {
+  const place = keys.place(keys.ref('told'))
+  const installation = { place, memory: true, deadline: Date.now() + MINUTE, clock: now, finalKeys: [] }
+  await sequencer.install('test', { ...installation, state: emptyState('0'.repeat(40)) })
+  const decide = (key: string, memory: boolean) =>
+    sequencer.decide({
+      wallets: [{ place, epochMin: 0, epoch: 0, acked: 0, known: 0 }],
+      commands: [
+        { wallet: 0, command: command({ kind: 'credit', key, amount: 1 }), deadline: Date.now() + MINUTE, memory },
+      ],
+    })
+  await decide('told', true)
+  // More than there is room for at first.
+  for (let n = 0; n < 20; n += 1) await decide(`on its way ${n}`, false)
+  const { epoch } = await sequencer.look(place, 0, 'test', 0)
+  await sequencer.distrust(place, epoch)
+  const before = await redis.hgetallBuffer(place.walletKey)
+  const from = await serverNow()
+  // Of what the caller knows to be in the journal, Postgres may have lost some.
+  expect(await sequencer.tend(place.agendaKey, [{ place, epoch, acked: 21 }])).toEqual(['broken'])
+  const time = Number(await redis.zscore(place.agendaKey, place.agendaName))
+  expect(time).toBeGreaterThanOrEqual(from + HELP_AFTER_MS)
+  expect(time).toBeLessThanOrEqual((await serverNow()) + HELP_AFTER_MS)
+  expect(await redis.hgetallBuffer(place.walletKey)).toEqual(before)
+})
+
+const serverNow = async () => {
+  const [seconds, microseconds] = await redis.time()
+  return Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000)
+}

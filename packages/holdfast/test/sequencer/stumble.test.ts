@@ -2,7 +2,7 @@ import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { freshRedis } from '../../../../test/servers.js'
 import { command } from '../../src/machine/index.js'
-import { Keys } from '../../src/redis/index.js'
+import { Keys, type Place } from '../../src/redis/index.js'
 import { emptyState } from '../machine/oracle.js'
 import { AcquaintedSequencer } from './support/acquainted.js'
 import { runnerOn } from './support/runner.js'
@@ -19,12 +19,17 @@ beforeAll(async () => {
 })
 afterAll(() => redis.disconnect())
 
-it('takes back what was accepted before a command of the same wallet stumbled, and nothing of anybody else', async () => {
-  const [damaged, beside] = [keys.place(keys.ref('damaged')), keys.place(keys.ref('beside'))]
-  for (const place of [damaged, beside]) {
+const installed = async (...ids: string[]) => {
+  const places = ids.map((id) => keys.place(keys.ref(id)))
+  for (const place of places) {
     const installation = { place, memory: false, deadline: Date.now() + 60_000, clock: 0, finalKeys: [] }
     await sequencer.install('test', { ...installation, state: emptyState('0'.repeat(40)) })
   }
+  return places as [Place, Place]
+}
+
+it('takes back what was accepted before a command of the same wallet stumbled, and nothing of anybody else', async () => {
+  const [damaged, beside] = await installed('damaged', 'beside')
   await redis.hset(damaged.walletKey, 'h:h', 'no hold')
   const before = await redis.hgetallBuffer(damaged.walletKey)
   const rest = { deadline: Date.now() + 60_000, memory: false }
@@ -39,4 +44,21 @@ it('takes back what was accepted before a command of the same wallet stumbled, a
   expect(runs).toMatchObject([{ type: 'untrusted', why: 'error' }, { entries: [{ seq: 1 }] }])
   expect(answers.map(({ type }) => type)).toEqual(['untrusted', 'error', 'accepted'])
   expect(await redis.hgetallBuffer(damaged.walletKey)).toEqual(before)
+})
+
+it.each(['', 'x', 'x'.repeat(60)])('tends a wallet beside one with a pending entry that says %j', async (said) => {
+  const places = await installed(`spoilt ${said}`, `fine ${said}`)
+  await sequencer.decide({
+    wallets: places.map((place) => ({ place, epochMin: 0, epoch: 0, acked: 0, known: 0 })),
+    commands: [0, 1].map((wallet) => ({
+      wallet,
+      command: command({ kind: 'credit', key: 'a', amount: 1 }),
+      deadline: Date.now() + 60_000,
+      memory: false,
+    })),
+  })
+  const [spoilt] = places
+  await redis.hset(spoilt.walletKey, 'e:1', said)
+  const wallets = places.map((place) => ({ place, epoch: 0, acked: 0 }))
+  expect(await sequencer.tend(spoilt.agendaKey, wallets)).toMatchObject(['broken', { entries: [{ key: 'a' }] }])
 })

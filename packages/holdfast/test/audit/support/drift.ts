@@ -101,6 +101,14 @@ async function rewrite(
   await on.redis.hset(key, 'core', core)
 }
 
+/** The state is of a life of Redis that is over, with all that is in it: as after a failover that lost nothing. */
+export async function endLife(on: Grounds, id: string): Promise<void> {
+  const key = await keyOf(on, id)
+  const core = (await on.redis.hgetBuffer(key, 'core')) as Buffer
+  core.write('-'.repeat(32), NUMBERS_AT + 14 * 8)
+  await on.redis.hset(key, 'core', core)
+}
+
 /** Postgres forgets the last entries of a wallet, with all that it knew because of them. */
 export async function forgetEntries(on: Grounds, id: string, entries: number): Promise<void> {
   const ref = await refOf(on.postgres, id)
