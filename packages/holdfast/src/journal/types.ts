@@ -155,8 +155,11 @@ export interface Journal {
   append(filed: readonly Filed[]): Promise<{ verdicts: Verdict[]; clock: number }>
   /** Could it ever be kept? Postgres refuses some texts, whatever else is the matter. */
   canKeep(entry: Entry): boolean
-  /** One read of the primary for many refusals. */
-  confirm(refusals: readonly Refusal[]): Promise<Confirmation[]>
+  /**
+   * One read of the primary for many refusals. `locked`: somebody keeps the row locked, who may be about to append what was refused; so nothing is
+   * known now.
+   */
+  confirm(refusals: readonly Refusal[]): Promise<(Confirmation | 'locked')[]>
   /**
    * Raises the epochs of wallets, each named once, for states that are to be installed in Redis: all or none. Null: there is no such wallet.
    * `locked`: somebody else is at it, or something of one of them can't be read, and several wait for nobody; one alone waits.

@@ -256,8 +256,8 @@ WHERE k.owner = $1 AND k.tenant = $2 AND k.operation = $3 AND k.key = $4 AND k.t
 FOR SHARE`,
   completeIdempotencyKey: `SELECT c.*, greatest(1, c.expires_at - clock_ms()) AS keep_left_ms FROM complete_idempotency_key($1, $2, $3, $4, $5, $6, $7) c`,
   confirm: `-- See the function: one statement for many refusals.
-SELECT current, held, seen, hold_made, hold_expired, epoch, CASE WHEN NOT (current AND held) THEN owner END AS owner
-FROM confirm($1, $2, $3, $4, $5, $6) ORDER BY n`,
+SELECT current, held, seen, hold_made, hold_expired, epoch, CASE WHEN NOT (current AND held) THEN owner END AS owner, locked
+FROM confirm($1, $2, $3, $4, $5, $6, $7) ORDER BY n`,
   consumeToken: `SELECT is_consumed, because FROM consume_token($1, $2, $3, $4, $5)`,
   deadDeliveries: `SELECT id, event_id, event, body, created_at, tries, reason, dead_at FROM webhook_deliveries
 WHERE webhook = $1 AND dead_at IS NOT NULL AND id > $2 ORDER BY id LIMIT $3`,

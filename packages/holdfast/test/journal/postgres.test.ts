@@ -370,16 +370,20 @@ test('a refusal of the Postgres path waits for the append that may prove it wron
   if (!taken || typeof taken === 'string') throw new Error('not taken over')
   wallet.state = taken.state
   const { epoch, seq, head } = taken.state
-  const [writer, reader] = [new Postgres(url, PATIENT), new Postgres(url, PATIENT)]
+  const [writer, reader, hasty] = [PATIENT, PATIENT, HASTY].map((options) => new Postgres(url, options)) as [
+    Postgres,
+    Postgres,
+    Postgres,
+  ]
   const refusal = { ref: wallet.ref, epoch, seq, head, key: 'a', hold: '' }
   const [run] = cutRuns(wallet.file(wallet.credit('a'))).runs
   let confirming: ReturnType<PostgresJournal['confirm']> | undefined
   await writer.transaction(async (tx) => {
     expect(await tx.query('append', [...(appendValues([run as Run]) ?? []), false])).toMatchObject([{ refused: null }])
+    expect(await new PostgresJournal(hasty).confirm([refusal])).toEqual(['locked'])
     confirming = new PostgresJournal(reader).confirm([refusal])
     await lockWaiter('confirm($1')
   })
   expect(await confirming).toEqual([{ stands: true, epoch, owner: null, seen: true, hold: 'unknown' }])
-  await writer.close()
-  await reader.close()
+  for (const one of [writer, reader, hasty]) await one.close()
 })
