@@ -49,6 +49,8 @@ export class Circuit {
     if (HoldfastError.is(error, 'reconcile_required')) return this.#stopFor(error)
     // It is there, and has answered: what it was asked about one wallet is not what it can say. Others need not suffer for that.
     if (HoldfastError.is(error, 'internal_error') && error.outcome === 'data') return
+    // The same where others are in the way: a row that is kept locked, a deadlock.
+    if (HoldfastError.is(error, 'unavailable') && error.outcome === 'retry') return
     this.failed()
   }
 
