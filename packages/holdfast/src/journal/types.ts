@@ -162,7 +162,7 @@ export interface Journal {
   confirm(refusals: readonly Refusal[]): Promise<(Confirmation | 'locked')[]>
   /**
    * Raises the epochs of wallets, each named once, for states that are to be installed in Redis: all or none. Null: there is no such wallet.
-   * `locked`: somebody else is at it, or something of one of them can't be read, and several wait for nobody; one alone waits.
+   * `locked`: somebody else is at it, or something of one of them can't be read, or not in time, and several wait for nobody; one alone waits.
    */
   raise(raises: readonly Raise[]): Promise<(Snapshot | 'locked' | null)[]>
   /**
@@ -185,7 +185,7 @@ export interface Journal {
   due(until: number, most: number): Promise<{ ref: string; tenant: string }[]>
   /** Nothing was due: moves the bound on, unless something happened since. */
   relax(ref: string, epoch: number, seq: number, due: number): Promise<void>
-  /** Notes the open holds, so that loading the wallet need not read further back. */
+  /** Notes the open holds, so that loading the wallet need not read further back. Has more time than others. */
   checkpoint(ref: string): Promise<void>
   /** How the database stands, and what it should have and has not. Fails on a server that takes no writes. */
   prove(witnesses: readonly Witness[]): Promise<Standing>
