@@ -161,6 +161,8 @@ END $$;
 -- skip_locked: refuses the runs of wallets that somebody else has locked, instead of waiting for them.
 --
 -- At its end it notes what it did where somebody asks for events (0007_events.sql). That the settings are read first is what `start_feed` rests on.
+-- And the wallets are locked before that, as a write does: so who locks them against writes (`quiesce`) waits for all who may have read that
+-- nothing is stopped.
 CREATE FUNCTION append(
   run_wallet uuid[], run_number bigint[], run_hash bytea[], run_status text[],
   entry_number bigint[], entry_hash bytea[], entry_text text[], skip_locked boolean,
@@ -179,6 +181,7 @@ DECLARE
   whole boolean;
   seen integer[];
 BEGIN
+  LOCK TABLE wallets IN ROW EXCLUSIVE MODE;
   SELECT greatest(s.epoch_floor, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint * 1000000000000),
          s.stopped_at IS NOT NULL, s.feed_until > clock_ms()
   INTO floor_epoch, stopped, feeding FROM settings s;

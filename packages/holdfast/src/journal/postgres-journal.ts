@@ -82,7 +82,7 @@ export class PostgresJournal implements Journal {
     await stop(this.#ask, epoch, because)
   }
 
-  /** Who writes has the table for writing: this waits for all of them. Who comes after them sees the stop. */
+  /** Who writes has the table for writing before it looks for a stop: this waits for all of them. Who comes after them sees the stop. */
   async quiesce(): Promise<void> {
     await this.#postgres.transaction(
       async (tx) => {
