@@ -57,3 +57,18 @@ test.each([1, 2])(
     await appending
   },
 )
+
+test('numbers that must never come twice skip what may have been given out since the backup', async () => {
+  const numbers = async () => {
+    const taken = await ask<{ name: string; number: string }>(`
+      SELECT name, nextval(name) AS number
+      FROM unnest(ARRAY['lock_tokens', 'transfers_attempt_seq', 'payments_attempt_seq', 'webhook_deliveries_id_seq']) AS name`)
+    return new Map(taken.map(({ name, number }) => [name, Number(number)]))
+  }
+  const before = await numbers()
+  await journal.stop(1, 'why')
+  const { stopped } = await journal.prove([])
+  expect(await journal.lift(0, stopped?.at as number)).not.toBeNull()
+  for (const [name, number] of await numbers())
+    expect(number - (before.get(name) as number), name).toBeGreaterThan(1_000_000_000)
+})
