@@ -174,20 +174,25 @@ export class SimDatabase {
     return refusals.some(({ ref }) => this.#wallets.get(ref)?.row.owner === 'postgres')
   }
 
-  confirm(refusals: readonly Refusal[]): Confirmation[] {
+  /** `locked`: somebody has the first of the rows that would be written. */
+  confirm(refusals: readonly Refusal[], locked = false): (Confirmation | 'locked')[] {
     this.#mayDecide()
+    const lockedRef = locked ? refusals.find((refusal) => this.confirmWrites([refusal]))?.ref : undefined
     return refusals.map(({ ref, epoch, seq, head, key, hold }) => {
       const wallet = this.#wallets.get(ref)
       if (!wallet) return { stands: false, epoch: 0, owner: null, seen: false, hold: 'unknown' }
       const held = (seq === 0 ? wallet.genesis : wallet.entries[seq - 1]?.hash) === head
       const made = wallet.entries[(wallet.seqByKey.get(hold) ?? 0) - 1]?.kind === 'hold'
       const expired = wallet.seqByKey.has(`~expire:${hold}`)
+      const isLocked = ref === lockedRef && wallet.row.epoch === epoch
+      const seen = wallet.seqByKey.has(key)
+      if (isLocked && !seen) return 'locked'
       const stands = wallet.row.epoch === epoch && this.#isCurrent(epoch) && held
       return {
-        stands,
+        stands: stands && !isLocked,
         epoch: wallet.row.epoch,
         owner: stands ? null : wallet.row.owner,
-        seen: wallet.seqByKey.has(key),
+        seen,
         hold: expired ? 'expired' : made ? 'closed' : 'unknown',
       }
     })

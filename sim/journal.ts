@@ -48,7 +48,7 @@ interface Answer {
 
 /**
  * The journal over a database that is simulated, as one process has it. How runs are cut and refusals are judged is the shipped code;
- * which statements an append takes, and when it tries again, restates `PostgresJournal`.
+ * which statements it takes, and when they are tried again, restates `PostgresJournal`.
  */
 export class SimJournal implements Journal, Reconcilable {
   readonly #database: SimDatabase
@@ -88,21 +88,27 @@ export class SimJournal implements Journal, Reconcilable {
     return { refused, clock, skippedLocked }
   }
 
-  async #send(runs: readonly Run[]) {
-    let skippedLocked = false
+  #send(runs: readonly Run[]) {
+    return this.#waitOnce((skippedLocked) =>
+      this.#statement('append', true, (locked) => {
+        const clock = this.#database.clock
+        // The first wallet of the batch is the one that somebody keeps locked.
+        const left = skippedLocked && locked ? runs.slice(1) : runs
+        const appended = this.#database.append(left)
+        return { appended: left === runs ? appended : [null, ...appended], clock, skippedLocked }
+      }),
+    )
+  }
+
+  async #waitOnce<T>(send: (skipLocked: boolean) => Promise<T>): Promise<T> {
+    let skipLocked = false
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await this.#statement('append', true, (locked) => {
-          const clock = this.#database.clock
-          // The first wallet of the batch is the one that somebody keeps locked.
-          const left = skippedLocked && locked ? runs.slice(1) : runs
-          const appended = this.#database.append(left)
-          return { appended: left === runs ? appended : [null, ...appended], clock, skippedLocked }
-        })
+        return await send(skipLocked)
       } catch (error) {
         const again = error instanceof PostgresError && error.outcome === 'retry' && attempt < ATTEMPTS_MAX
         if (!again) throw error
-        skippedLocked = error.sqlstate === LOCK_NOT_AVAILABLE
+        skipLocked = error.sqlstate === LOCK_NOT_AVAILABLE
       }
     }
   }
@@ -143,9 +149,11 @@ export class SimJournal implements Journal, Reconcilable {
     return isStorableEntry(entry)
   }
 
-  confirm(refusals: readonly Refusal[]): Promise<Confirmation[]> {
-    const writes = this.#database.confirmWrites(refusals)
-    return this.#statement('confirm', writes, () => this.#database.confirm(refusals))
+  confirm(refusals: readonly Refusal[]): Promise<(Confirmation | 'locked')[]> {
+    return this.#waitOnce((skipLocked) => {
+      const writes = this.#database.confirmWrites(refusals)
+      return this.#statement('confirm', writes, (locked) => this.#database.confirm(refusals, skipLocked && locked))
+    })
   }
 
   raise(raises: readonly Raise[]): Promise<(Snapshot | 'locked' | null)[]> {

@@ -6,4 +6,6 @@ SET epoch_floor = greatest(least_epoch(), $1, stopped_epoch, (SELECT max(w.epoch
 WHERE stopped_at = $2
 RETURNING epoch_floor AS floor,
           setval('lock_tokens', nextval('lock_tokens') + 1000000000) AS token,
-          setval('transfers_attempt_seq', nextval('transfers_attempt_seq') + 1000000000) AS attempt
+          setval('transfers_attempt_seq', nextval('transfers_attempt_seq') + 1000000000) AS attempt,
+          setval('payments_attempt_seq', nextval('payments_attempt_seq') + 1000000000) AS payment,
+          setval('webhook_deliveries_id_seq', nextval('webhook_deliveries_id_seq') + 1000000000) AS delivery

@@ -169,7 +169,7 @@ export class Appender {
       case 'there':
         lane.acknowledge(entry)
         for (const waiter of item.waiters) this.#serve(waiter, item)
-        this.#checkpoint(item)
+        this.#context.checkpoints.appended(lane.place.ref, entry)
         return
       case 'seen':
         lane.distrust(entry.epoch + 1)
@@ -229,14 +229,6 @@ export class Appender {
       this.add(missing)
     }
     this.add(items)
-  }
-
-  #checkpoint({ lane, entry }: Item): void {
-    const { checkpointAfter } = this.#context.options
-    if (entry.since === 0 || entry.seq - entry.since < checkpointAfter || entry.seq % checkpointAfter !== 0) return
-    this.#context.journal.checkpoint(lane.place.ref).catch((error) => {
-      this.#context.telemetry.log?.('warn', 'checkpoint_failed', { reason: String(error) })
-    })
   }
 }
 

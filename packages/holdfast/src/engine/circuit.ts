@@ -49,6 +49,8 @@ export class Circuit {
     if (HoldfastError.is(error, 'reconcile_required')) return this.#stopFor(error)
     // It is there, and has answered: what it was asked about one wallet is not what it can say. Others need not suffer for that.
     if (HoldfastError.is(error, 'internal_error') && error.outcome === 'data') return
+    // The same where others are in the way: a row that is kept locked, a deadlock.
+    if (HoldfastError.is(error, 'unavailable') && error.outcome === 'retry') return
     // It answers, and says that it will not write: patience changes nothing. What only reads would go on working, and hide that.
     if (HoldfastError.is(error, 'unavailable') && error.refused !== undefined) return this.#away()
     this.failed(begunAt)

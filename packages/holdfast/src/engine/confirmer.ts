@@ -15,18 +15,24 @@ export class Confirmer {
   readonly #context: Context
   readonly #finder: Finder
   readonly #batcher: Batcher<Doubt>
+  /** Of wallets whose row somebody keeps locked: by themselves, so that nobody else waits for that again and again. */
+  readonly #apart: Batcher<Doubt>
   readonly #grounds: Grounds
 
   constructor(context: Context, finder: Finder) {
     this.#context = context
     this.#finder = finder
-    this.#batcher = new Batcher(context, (doubts) => this.#confirm(doubts))
+    this.#batcher = new Batcher(context, async (doubts) => {
+      for (const doubt of await this.#confirm(doubts)) this.#apart.add(doubt)
+      return []
+    })
+    this.#apart = new Batcher(context, (doubts) => this.#confirm(doubts))
     this.#grounds = new Grounds(context)
   }
 
   /** Refusals that wait to be told. */
   get waiting(): number {
-    return this.#batcher.length + this.#grounds.waiting
+    return this.#batcher.length + this.#apart.length + this.#grounds.waiting
   }
 
   /** One that Redis has decided. */
@@ -39,10 +45,11 @@ export class Confirmer {
   look(attempt: Attempt, refusal: RefusalAnswer): void {
     // What conflicts is an entry: the journal has it and shows what it was made with, or it is not there and nothing conflicts.
     if (refusal.type === 'conflict') this.#finder.add(attempt, () => this.#context.again(attempt))
-    else this.#batcher.add({ attempt, refusal })
+    else (attempt.lane.rowLocked ? this.#apart : this.#batcher).add({ attempt, refusal })
   }
 
-  async #confirm(doubts: readonly Doubt[]): Promise<void> {
+  /** Returns those of which nothing is known now. They rest on what they did: nothing has to be decided anew. */
+  async #confirm(doubts: readonly Doubt[]): Promise<Doubt[]> {
     const confirmations = await this.#context.journal.confirm(
       doubts.map(({ attempt: { lane, command }, refusal: { rest, code } }) => ({
         ref: lane.place.ref,
@@ -51,7 +58,14 @@ export class Confirmer {
         hold: code === 'hold_unknown' ? command.hold : '',
       })),
     )
-    for (const [index, doubt] of doubts.entries()) this.#conclude(doubt, confirmations[index] as Confirmation)
+    const locked: Doubt[] = []
+    for (const [index, doubt] of doubts.entries()) {
+      const confirmation = confirmations[index] as Confirmation | 'locked'
+      doubt.attempt.lane.rowLocked = confirmation === 'locked'
+      if (confirmation === 'locked') locked.push(doubt)
+      else this.#conclude(doubt, confirmation)
+    }
+    return locked
   }
 
   #conclude({ attempt, refusal }: Doubt, confirmation: Confirmation): void {

@@ -4,6 +4,7 @@ import type { Place } from '../redis/index.js'
 import type { Sequencer } from '../sequencer/index.js'
 import type { Telemetry } from '../telemetry/index.js'
 import type { Attempt } from './attempt.js'
+import type { Checkpoints } from './checkpoints.js'
 import type { Circuit } from './circuit.js'
 import type { Clock } from './clock.js'
 import type { Item, Lane } from './lane.js'
@@ -110,6 +111,7 @@ export interface Context {
   /** Is Postgres there? While it is not, nothing is decided that could not be acknowledged. */
   readonly postgres: Circuit
   readonly witnesses: Witnesses
+  readonly checkpoints: Checkpoints
   /** Why nothing is decided just now, for a caller who wants this; null: nothing is in the way. */
   turnedAway(memory: boolean): HoldfastError | null
   /** Is Redis there, for the wallets of this place? */

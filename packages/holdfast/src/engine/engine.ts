@@ -6,6 +6,7 @@ import type { Sequencer } from '../sequencer/index.js'
 import type { Telemetry } from '../telemetry/index.js'
 import { Appender } from './appender.js'
 import { Attempt, type Outcome } from './attempt.js'
+import { Checkpoints } from './checkpoints.js'
 import { Circuit } from './circuit.js'
 import type { Clock } from './clock.js'
 import { Confirmer } from './confirmer.js'
@@ -118,7 +119,7 @@ export class Engine {
         telemetry.count?.('holdfast_circuit_changes_total', { dependency: 'postgres', to: open ? 'open' : 'closed' })
       },
     })
-    const context: Omit<Context, 'witnesses'> = {
+    const context: Omit<Context, 'witnesses' | 'checkpoints'> = {
       sequencer,
       journal,
       clock,
@@ -142,7 +143,10 @@ export class Engine {
       full: () => postgres.open || this.#appender.backlog >= options.backlogMax,
       ended: () => this.#ended,
     }
-    this.#context = Object.assign(context, { witnesses: new Witnesses(context as Context, parts.witnessesKey) })
+    this.#context = Object.assign(context, {
+      witnesses: new Witnesses(context as Context, parts.witnessesKey),
+      checkpoints: new Checkpoints(context as Context),
+    })
     this.#deadlines = new Deadlines(clock, options.timeoutMs)
     this.#finder = new Finder(this.#context)
     this.#confirmer = new Confirmer(this.#context, this.#finder)

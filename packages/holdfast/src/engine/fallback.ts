@@ -200,6 +200,7 @@ export class Fallback {
         try {
           await this.#takeOver(share)
         } catch (error) {
+          this.#context.checkpoints.loadFailed(share.lane.place.ref, error)
           this.#fail(share, error)
         }
       }
@@ -367,6 +368,7 @@ export class Fallback {
       return
     }
     if (filed.length > 0) lane.losses = 0
+    for (const { ref, entry } of filed) this.#context.checkpoints.appended(ref, entry)
     const last = filed[verdicts.findLastIndex(({ type }) => type === 'appended')]
     if (last) this.#context.witnesses.note(lane.place.ref, last.entry)
     const proven = fresh || verdicts.at(-1)?.type === 'appended'

@@ -23,9 +23,9 @@ export class Finder {
     else this.#batcher.add({ attempt, otherwise })
   }
 
-  async #find(searches: readonly Search[]): Promise<void> {
+  async #find(searches: readonly Search[]): Promise<[]> {
     const live = searches.filter(({ attempt }) => !attempt.settled)
-    if (live.length === 0) return
+    if (live.length === 0) return []
     const entries = await this.#context.journal.find(
       live.map(({ attempt: { lane, command } }) => ({ ref: lane.place.ref, key: command.key })),
     )
@@ -39,5 +39,6 @@ export class Finder {
       this.#context.witnesses.noteFound(attempt.lane.place.ref, entry)
       attempt.recall(entry)
     }
+    return []
   }
 }

@@ -11,6 +11,8 @@ const BATCH_MAX = 500
 /** So many refusals at once are a crowd: those who come next wait until so long after the last question, and are answered together. */
 const CROWD = 16
 const PACE_MS = 10
+/** Where somebody keeps the row locked, the next question comes so long after. */
+const LOCKED_MS = 50
 
 /** Refusals in one bucket of a sale, of one life of its state: what the latest of them rests on is what all of them rest on. */
 interface Ground {
@@ -73,8 +75,13 @@ export class Grounds {
         failures = 0
         let told = 0
         for (const [index, ground] of asked.entries()) {
+          const confirmation = confirmations[index] as Confirmation | 'locked'
+          if (confirmation === 'locked') {
+            clock.after(LOCKED_MS, () => this.#putBack([ground]))
+            continue
+          }
           told += ground.doubts.length
-          this.#conclude(ground, confirmations[index] as Confirmation)
+          this.#conclude(ground, confirmation)
         }
         const waitMs = askedAt + PACE_MS - clock.now()
         if (told >= CROWD && waitMs > 0) await sleep(clock, waitMs)
@@ -111,7 +118,7 @@ export class Grounds {
     }
   }
 
-  #ask(grounds: readonly Ground[]): Promise<Confirmation[]> {
+  #ask(grounds: readonly Ground[]): Promise<(Confirmation | 'locked')[]> {
     return this.#context.journal.confirm(
       grounds.map(({ lane, rest }) => ({ ref: lane.place.ref, ...rest, key: '', hold: '' })),
     )

@@ -72,6 +72,8 @@ export class Lane implements Knowledge {
   fallback: Attempt[] = []
   fallingBack = false
   owned: Owned | null = null
+  /** Somebody kept its row locked when a refusal was last asked about. */
+  rowLocked = false
 
   /** A sale: from this entry on everything is sold, and stays so. */
   soldOut: { readonly epoch: number; readonly seq: number } | null = null

@@ -43,12 +43,15 @@ export class Raiser {
       const answers = await this.#context.journal.raise(together.map(({ raise }) => raise))
       for (const [index, waiting] of together.entries()) {
         const answer = answers[index] ?? null
-        // Somebody else is at it: nobody but who wants this wallet has to wait for that.
+        // Somebody else is at it, or it takes too long: nobody but who wants this wallet has to wait for that.
         if (answer === 'locked') void this.#raiseTogether([waiting])
         else waiting.resolve(answer)
       }
     } catch (error) {
-      for (const { reject } of together) reject(error)
+      for (const { raise, reject } of together) {
+        this.#context.checkpoints.loadFailed(raise.ref, error)
+        reject(error)
+      }
     }
   }
 }

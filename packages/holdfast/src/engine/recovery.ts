@@ -60,7 +60,11 @@ export class Recovery {
   async #round(kind: Kind): Promise<void> {
     const { clock, options, postgres, telemetry } = this.#context
     const { name, intents } = kind.recoverable
-    if (postgres.open) return
+    if (postgres.open) {
+      // It may come back as it was before, and give the same numbers to others.
+      kind.seen = new Map()
+      return
+    }
     try {
       const open = await intents.open(options.claimMax)
       const now = clock.now()

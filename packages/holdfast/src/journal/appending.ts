@@ -1,4 +1,3 @@
-import { setTimeout } from 'node:timers/promises'
 import { type Postgres, PostgresError } from '../postgres/index.js'
 import { appendValues } from './append-values.js'
 import { textArray } from './array-text.js'
@@ -6,12 +5,10 @@ import { type InspectionRow, readInspection } from './rows.js'
 import { cutRuns, halve, type Run } from './runs.js'
 import type { Filed, Verdict } from './types.js'
 import { APPEND_ROUNDS_MAX, judgeBehindBad, judgeRun } from './verdicts.js'
+import { isLocked, waitOnce } from './wait-once.js'
 
 const APPENDED: Verdict = { type: 'appended' }
 const THERE: Verdict = { type: 'there' }
-const ATTEMPTS_MAX = 5
-const BACKOFF_MS = 2
-const LOCK_NOT_AVAILABLE = '55P03'
 
 interface AppendRow {
   refused: number[] | null
@@ -88,27 +85,17 @@ export class Appending {
       if (row) return { refused: null, present: null, begun: null, clock: row.clock, skippedLocked: false }
     } catch (error) {
       if (!(error instanceof PostgresError) || (error.outcome !== 'retry' && error.outcome !== 'data')) throw error
-      waited = error.sqlstate === LOCK_NOT_AVAILABLE
+      waited = isLocked(error)
     }
     return this.#send(values, waited)
   }
 
-  /** A deadlock or a row that somebody keeps locked undid the statement: nothing happened, and it may work now. */
-  async #send(values: readonly Buffer[], waited = false): Promise<AppendRow> {
-    let skippedLocked = waited
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        const [row] = await this.#postgres.query<Omit<AppendRow, 'skippedLocked'>>('append', [...values, skippedLocked])
-        if (!row) throw new Error('append returned no row')
-        return { ...row, skippedLocked }
-      } catch (error) {
-        const again = error instanceof PostgresError && error.outcome === 'retry' && attempt < ATTEMPTS_MAX
-        if (!again) throw error
-        // One row that a paused process keeps locked must not hold up the wallets beside it.
-        skippedLocked = error.sqlstate === LOCK_NOT_AVAILABLE
-        await setTimeout(Math.random() * BACKOFF_MS * 2 ** attempt)
-      }
-    }
+  #send(values: readonly Buffer[], waited = false): Promise<AppendRow> {
+    return waitOnce(async (skippedLocked) => {
+      const [row] = await this.#postgres.query<Omit<AppendRow, 'skippedLocked'>>('append', [...values, skippedLocked])
+      if (!row) throw new Error('append returned no row')
+      return { ...row, skippedLocked }
+    }, waited)
   }
 
   /** Postgres can't take something in here. The rest of the batch must not pay for it: halves, until the one is alone. */

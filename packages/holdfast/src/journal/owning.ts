@@ -1,9 +1,13 @@
 import { type Entry, isWhole, REMEMBERED } from '../machine/index.js'
-import { isOfData, type Postgres, type Transaction } from '../postgres/index.js'
+import { isOfData, type Postgres, PostgresError, type Transaction } from '../postgres/index.js'
 import { bytesArray } from './array-text.js'
 import type { EpochStep } from './epochs.js'
 import { type EntryRow, type HoldRow, readEntry, readState, type StateRow, type WalletTableRow } from './rows.js'
 import type { Raise, Snapshot, TakeOver } from './types.js'
+
+/** Reading a wallet that has grown for long without a checkpoint takes what it takes; but a connection is not to be lost for good. */
+const CHECKPOINT_MS = 300_000
+const QUERY_CANCELED = '57014'
 
 /** Who decides about a wallet from now on, and the state with its open holds to begin with. */
 export class Owning {
@@ -21,8 +25,8 @@ export class Owning {
     try {
       return await this.#postgres.transaction((tx) => this.#raise(tx, raises))
     } catch (error) {
-      if (!isOfData(error)) throw error
-      // One of them has something that nobody can read. Each for itself, the others need not wait for that.
+      if (!isOfData(error) && !isTooLong(error)) throw error
+      // One of them has something that nobody can read, or not in time. Each for itself, the others need not wait for that.
       return raises.map(() => 'locked')
     }
   }
@@ -61,20 +65,30 @@ export class Owning {
   }
 
   async checkpoint(ref: string): Promise<void> {
-    await this.#withHolds(ref, (tx) => tx.query('writeCheckpoint', [ref]))
+    const note = async (tx: Transaction): Promise<void> => {
+      await tx.execute('note_patiently', `SET LOCAL statement_timeout = ${CHECKPOINT_MS}`)
+      await tx.query('writeCheckpoint', [ref])
+    }
+    await this.#withHolds(ref, note, { answerTimeoutMs: 2 * CHECKPOINT_MS })
   }
 
   /** Work that reads open holds. A checkpoint is only a shortcut: one that can't be read is removed, and the journal read in its place. */
-  async #withHolds<T>(ref: string, work: (tx: Transaction) => Promise<T>): Promise<T> {
+  async #withHolds<T>(
+    ref: string,
+    work: (tx: Transaction) => Promise<T>,
+    patience: { answerTimeoutMs?: number } = {},
+  ): Promise<T> {
     try {
-      return await this.#postgres.transaction(work)
+      return await this.#postgres.transaction(work, patience)
     } catch (error) {
       if (!isOfData(error)) throw error
     }
     await this.#postgres.query('dropCheckpoint', [ref])
-    return this.#postgres.transaction(work)
+    return this.#postgres.transaction(work, patience)
   }
 }
+
+const isTooLong = (error: unknown): boolean => error instanceof PostgresError && error.sqlstate === QUERY_CANCELED
 
 function snapshot(row: StateRow, holds: readonly HoldRow[]): Snapshot {
   return { state: readState(row, holds), memory: row.memory, holds: true, recent: [], clock: Number(row.clock) }

@@ -1,7 +1,8 @@
 import type { Entry, Stock } from '../machine/index.js'
 import type { Postgres } from '../postgres/index.js'
 import { Appending } from './appending.js'
-import { bytesArray, textArray } from './array-text.js'
+import { textArray } from './array-text.js'
+import { confirm } from './confirming.js'
 import { type EpochStep, epochStep } from './epochs.js'
 import { Owning } from './owning.js'
 import { type EntryRow, readEntry, readWalletRow, type WalletTableRow } from './rows.js'
@@ -16,7 +17,6 @@ import type {
   Filed,
   Journal,
   OpenRequest,
-  Owner,
   Raise,
   Refusal,
   Snapshot,
@@ -59,30 +59,8 @@ export class PostgresJournal implements Journal {
     return isStorableEntry(entry)
   }
 
-  async confirm(refusals: readonly Refusal[]): Promise<Confirmation[]> {
-    const rows = await this.#postgres.query<{
-      current: boolean
-      held: boolean
-      seen: boolean
-      hold_made: boolean
-      hold_expired: boolean
-      epoch: string | null
-      owner: Owner | null
-    }>('confirm', [
-      textArray(refusals.map(({ ref }) => ref)),
-      `{${refusals.map(({ epoch }) => epoch)}}`,
-      `{${refusals.map(({ seq }) => seq)}}`,
-      bytesArray(refusals.map(({ head }) => head)),
-      textArray(refusals.map(({ key }) => key)),
-      textArray(refusals.map(({ hold }) => hold)),
-    ])
-    return rows.map((row) => ({
-      stands: row.current && row.held,
-      epoch: Number(row.epoch ?? 0),
-      owner: row.owner,
-      seen: row.seen,
-      hold: row.hold_expired ? 'expired' : row.hold_made ? 'closed' : 'unknown',
-    }))
+  confirm(refusals: readonly Refusal[]): Promise<(Confirmation | 'locked')[]> {
+    return confirm(this.#postgres, refusals)
   }
 
   raise(raises: readonly Raise[]): Promise<(Snapshot | 'locked' | null)[]> {
@@ -109,7 +87,7 @@ export class PostgresJournal implements Journal {
     await stop(this.#ask, epoch, because)
   }
 
-  /** Who writes has the table for writing: this waits for all of them. Who comes after them sees the stop. */
+  /** Who writes has the table for writing before it looks for a stop: this waits for all of them. Who comes after them sees the stop. */
   async quiesce(): Promise<void> {
     await this.#postgres.transaction(
       async (tx) => {

@@ -165,11 +165,14 @@ export interface Journal {
   append(filed: readonly Filed[]): Promise<{ verdicts: Verdict[]; clock: number }>
   /** Could it ever be kept? Postgres refuses some texts, whatever else is the matter. */
   canKeep(entry: Entry): boolean
-  /** One read of the primary for many refusals. */
-  confirm(refusals: readonly Refusal[]): Promise<Confirmation[]>
+  /**
+   * One read of the primary for many refusals. `locked`: somebody keeps the row locked, who may be about to append what was refused; so nothing is
+   * known now.
+   */
+  confirm(refusals: readonly Refusal[]): Promise<(Confirmation | 'locked')[]>
   /**
    * Raises the epochs of wallets, each named once, for states that are to be installed in Redis: all or none. Null: there is no such wallet.
-   * `locked`: somebody else is at it, or something of one of them can't be read, and several wait for nobody; one alone waits.
+   * `locked`: somebody else is at it, or something of one of them can't be read, or not in time, and several wait for nobody; one alone waits.
    */
   raise(raises: readonly Raise[]): Promise<(Snapshot | 'locked' | null)[]>
   /**
@@ -192,7 +195,7 @@ export interface Journal {
   due(until: number, most: number, after: DuePlace | null): Promise<DueWallet[]>
   /** Nothing was due: moves the bound on, unless something happened since. */
   relax(ref: string, epoch: number, seq: number, due: number): Promise<void>
-  /** Notes the open holds, so that loading the wallet need not read further back. */
+  /** Notes the open holds, so that loading the wallet need not read further back. Has more time than others. */
   checkpoint(ref: string): Promise<void>
   /** How the database stands, and what it should have and has not. Fails on a server that takes no writes. */
   prove(witnesses: readonly Witness[]): Promise<Standing>

@@ -231,6 +231,8 @@ END $$;
 -- skip_locked: refuses the runs of wallets that somebody else has locked, instead of waiting for them.
 --
 -- At its end it notes what it did where somebody asks for events (0007_events.sql). That the settings are read first is what \`start_feed\` rests on.
+-- And the wallets are locked before that, as a write does: so who locks them against writes (\`quiesce\`) waits for all who may have read that
+-- nothing is stopped.
 CREATE FUNCTION append(
   run_wallet uuid[], run_number bigint[], run_hash bytea[], run_status text[],
   entry_number bigint[], entry_hash bytea[], entry_text text[], skip_locked boolean,
@@ -249,6 +251,7 @@ DECLARE
   whole boolean;
   seen integer[];
 BEGIN
+  LOCK TABLE wallets IN ROW EXCLUSIVE MODE;
   SELECT greatest(s.epoch_floor, ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint * 1000000000000),
          s.stopped_at IS NOT NULL, s.feed_until > clock_ms()
   INTO floor_epoch, stopped, feeding FROM settings s;
@@ -348,17 +351,33 @@ END $$;
 -- An append of the Postgres path may be under way, inside its deadline when it was checked, and commit after this has looked: then a
 -- retry would be told no and the first attempt be done. So the rows that this path owns are written first, unchanged: that waits for
 -- who has them, and makes who comes after look at the clock again. Each statement in here sees what was committed before it.
+--
+-- skip_locked: leaves the rows that somebody else has locked, instead of waiting for them. Of what was not written nothing can stand: \`locked\`.
 CREATE FUNCTION confirm(
-  refusal_wallet uuid[], refusal_epoch bigint[], refusal_seq bigint[], refusal_head bytea[], refusal_key text[], refusal_hold text[]
+  refusal_wallet uuid[], refusal_epoch bigint[], refusal_seq bigint[], refusal_head bytea[], refusal_key text[], refusal_hold text[],
+  skip_locked boolean
 ) RETURNS TABLE (
-  n bigint, current boolean, held boolean, seen boolean, hold_made boolean, hold_expired boolean, epoch bigint, owner wallet_owner
+  n bigint, current boolean, held boolean, seen boolean, hold_made boolean, hold_expired boolean, epoch bigint, owner wallet_owner,
+  locked boolean
 ) LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
   floor_epoch bigint := timeline_epoch();
+  free uuid[] := refusal_wallet;
+  written uuid[];
 BEGIN
-  UPDATE wallets w SET owner = w.owner
-  FROM (SELECT DISTINCT r.wallet FROM unnest(refusal_wallet) AS r(wallet) ORDER BY r.wallet) AS r
-  WHERE w.ref = r.wallet AND w.owner = 'postgres';
+  IF skip_locked THEN
+    SELECT array_agg(f.ref) INTO free
+    FROM (
+      SELECT w.ref FROM wallets w WHERE w.ref = ANY (refusal_wallet) AND w.owner = 'postgres' ORDER BY w.ref FOR NO KEY UPDATE SKIP LOCKED
+    ) AS f;
+  END IF;
+  WITH done AS (
+    UPDATE wallets w SET owner = w.owner
+    FROM (SELECT DISTINCT r.wallet FROM unnest(free) AS r(wallet) ORDER BY r.wallet) AS r
+    WHERE w.ref = r.wallet AND w.owner = 'postgres'
+    RETURNING w.ref
+  )
+  SELECT coalesce(array_agg(done.ref), '{}') INTO written FROM done;
   RETURN QUERY
   SELECT r.n,
          coalesce(w.epoch = r.epoch AND w.epoch > floor_epoch, false),
@@ -367,7 +386,9 @@ BEGIN
          EXISTS (SELECT FROM entries e WHERE e.wallet = r.wallet AND e.key = r.key),
          EXISTS (SELECT FROM entries e WHERE e.wallet = r.wallet AND e.key = r.hold AND e.kind = 'hold'),
          EXISTS (SELECT FROM entries e WHERE e.wallet = r.wallet AND e.key = '~expire:' || r.hold),
-         w.epoch, w.owner
+         w.epoch, w.owner,
+         -- An epoch that is over stays so, whoever has the row.
+         coalesce(w.owner = 'postgres' AND w.epoch = r.epoch AND w.ref <> ALL (written), false)
   FROM unnest(refusal_wallet, refusal_epoch, refusal_seq, refusal_head, refusal_key, refusal_hold) WITH ORDINALITY
        AS r(wallet, epoch, seq, head, key, hold, n)
   LEFT JOIN wallets w ON w.ref = r.wallet

@@ -256,8 +256,8 @@ WHERE k.owner = $1 AND k.tenant = $2 AND k.operation = $3 AND k.key = $4 AND k.t
 FOR SHARE`,
   completeIdempotencyKey: `SELECT c.*, greatest(1, c.expires_at - clock_ms()) AS keep_left_ms FROM complete_idempotency_key($1, $2, $3, $4, $5, $6, $7) c`,
   confirm: `-- See the function: one statement for many refusals.
-SELECT current, held, seen, hold_made, hold_expired, epoch, CASE WHEN NOT (current AND held) THEN owner END AS owner
-FROM confirm($1, $2, $3, $4, $5, $6) ORDER BY n`,
+SELECT current, held, seen, hold_made, hold_expired, epoch, CASE WHEN NOT (current AND held) THEN owner END AS owner, locked
+FROM confirm($1, $2, $3, $4, $5, $6, $7) ORDER BY n`,
   consumeToken: `SELECT is_consumed, because FROM consume_token($1, $2, $3, $4, $5)`,
   deadDeliveries: `SELECT id, event_id, event, body, created_at, tries, reason, dead_at FROM webhook_deliveries
 WHERE webhook = $1 AND dead_at IS NOT NULL AND id > $2 ORDER BY id LIMIT $3`,
@@ -422,7 +422,9 @@ SET epoch_floor = greatest(least_epoch(), $1, stopped_epoch, (SELECT max(w.epoch
 WHERE stopped_at = $2
 RETURNING epoch_floor AS floor,
           setval('lock_tokens', nextval('lock_tokens') + 1000000000) AS token,
-          setval('transfers_attempt_seq', nextval('transfers_attempt_seq') + 1000000000) AS attempt`,
+          setval('transfers_attempt_seq', nextval('transfers_attempt_seq') + 1000000000) AS attempt,
+          setval('payments_attempt_seq', nextval('payments_attempt_seq') + 1000000000) AS payment,
+          setval('webhook_deliveries_id_seq', nextval('webhook_deliveries_id_seq') + 1000000000) AS delivery`,
   listApiKeys: `-- $1 null: those of all tenants.
 SELECT id, tenant, name, scopes, wallet_prefix, hash, created_at, expires_at, revoked_at, last_used_at, rate_max, concurrent_max,
        body_max_bytes, clock_ms() AS clock

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { Circuit } from '../../src/engine/circuit.js'
+import { PostgresError } from '../../src/postgres/index.js'
 import { TestClock } from './support/clock.js'
 
 const PATIENCE_MS = 500
@@ -64,6 +65,19 @@ describe('a circuit', () => {
     clock.pass(1)
     circuit.failed(begunAt)
     expect(circuit.open).toBe(false)
+  })
+
+  it('stays closed while all that is wrong is that others are in the way: it has answered', () => {
+    for (const sqlstate of ['55P03', '40P01', '55P03']) {
+      circuit.failedWith(new PostgresError('retry', 'undone', { sqlstate }))
+      clock.pass(PATIENCE_MS)
+    }
+    expect(circuit.open).toBe(false)
+    const cut = () => circuit.failedWith(new PostgresError('not_executed', 'the connection was cut'))
+    cut()
+    clock.pass(PATIENCE_MS)
+    cut()
+    expect(circuit.open).toBe(true)
   })
 
   it('closes when a probe finds it there, and probes less and less often until then', async () => {

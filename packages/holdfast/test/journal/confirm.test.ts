@@ -61,7 +61,7 @@ describe.each(Object.keys(SUBJECTS))('confirming a refusal with the journal of %
     await append(subject.journal, [...wallet.file(wallet.credit('k')), ...other.file(other.credit('l'))])
     const keys = ['k', 'l', '', 'K']
     const confirmed = await subject.journal.confirm(keys.map((key) => refusal(wallet, { key })))
-    expect(confirmed.map(({ seen }) => seen)).toEqual([true, false, false, false])
+    expect(confirmed).toMatchObject([true, false, false, false].map((seen) => ({ seen })))
   })
 
   test('tells what became of a hold', async () => {
@@ -78,7 +78,8 @@ describe.each(Object.keys(SUBJECTS))('confirming a refusal with the journal of %
     await append(subject.journal, wallet.file(...entries))
     const holds = ['released', 'expired', 'settled', 'never', 'c', '']
     const confirmed = await subject.journal.confirm(holds.map((hold) => refusal(wallet, { hold })))
-    expect(confirmed.map(({ hold }) => hold)).toEqual(['closed', 'expired', 'closed', 'unknown', 'unknown', 'unknown'])
+    const told = ['closed', 'expired', 'closed', 'unknown', 'unknown', 'unknown']
+    expect(confirmed).toMatchObject(told.map((hold) => ({ hold })))
   })
 
   test('answers many at once in order, those of wallets that do not exist too', async () => {
@@ -98,6 +99,47 @@ describe.each(Object.keys(SUBJECTS))('confirming a refusal with the journal of %
       { stands: true, epoch, owner: null, seen: false, hold: 'unknown' },
     ])
     expect(await subject.journal.confirm([])).toEqual([])
+  })
+
+  /** A wallet of the Postgres path. */
+  async function newOwned(): Promise<Writer> {
+    const wallet = await newWallet(subject.journal)
+    const taken = await subject.journal.takeOver(wallet.ref)
+    if (!taken || typeof taken === 'string') throw new Error('not taken over')
+    wallet.state = taken.state
+    return wallet
+  }
+
+  test('of a row that somebody keeps locked nothing is known now, and of the others all', async () => {
+    const { journal } = subject
+    const [locked, free] = [await newOwned(), await newOwned()]
+    const wallet = await newWallet(journal)
+    const refusals = [refusal(locked), refusal(free), refusal(wallet), refusal(locked, { key: 'another' })]
+    const answers = await subject.whileLocked(locked.ref, () => journal.confirm(refusals))
+    expect(answers).toMatchObject(['locked', { stands: true }, { stands: true }, 'locked'])
+    const alone = await subject.whileLocked(locked.ref, () => journal.confirm(refusals.slice(0, 1)))
+    expect(alone).toEqual(['locked'])
+    expect(await journal.confirm(refusals)).toMatchObject(refusals.map(() => ({ stands: true, seen: false })))
+  })
+
+  test('what is so whoever has the row is told all the same: the key was seen, the epoch is another', async () => {
+    const { journal } = subject
+    const wallet = await newOwned()
+    const { epoch } = wallet.state
+    await append(journal, wallet.file(wallet.credit('k')))
+    const refusals = [refusal(wallet, { key: 'k' }), refusal(wallet, { epoch: epoch - 1 }), refusal(wallet)]
+    const answers = await subject.whileLocked(wallet.ref, () => journal.confirm(refusals))
+    expect(answers).toMatchObject([
+      { stands: false, seen: true },
+      { stands: false, epoch, owner: 'postgres' },
+      'locked',
+    ])
+  })
+
+  test('a row that Redis decides for is not waited for', async () => {
+    const wallet = await newWallet(subject.journal)
+    const answers = await subject.whileLocked(wallet.ref, () => subject.journal.confirm([refusal(wallet)]))
+    expect(answers).toMatchObject([{ stands: true }])
   })
 
   test('nothing stands that another timeline of the server has decided', async () => {

@@ -1,7 +1,7 @@
 /** The two journals that the contract is held to, and wallets to write into them. */
 import { SimDatabase } from '../../../../sim/database.js'
 import { SimIntents, SimPayments } from '../../../../sim/intents.js'
-import { SimJournal } from '../../../../sim/journal.js'
+import { SimJournal, type Statement } from '../../../../sim/journal.js'
 import { freshDatabase } from '../../../../test/servers.js'
 import {
   type Filed,
@@ -25,7 +25,7 @@ import {
   hashEntry,
   type WalletState,
 } from '../../src/machine/index.js'
-import { Postgres } from '../../src/postgres/index.js'
+import { Postgres, PostgresError } from '../../src/postgres/index.js'
 import type { Reconcilable } from '../../src/reconcile/index.js'
 
 export interface Subject {
@@ -34,29 +34,53 @@ export interface Subject {
   readonly payments: PaymentIntents
   /** Afterwards every wallet's epoch belongs to an earlier timeline of the server. */
   leaveTimeline(): Promise<void>
+  /** Somebody keeps this wallet's row locked while that is done. In the simulator it is the first that a statement would write. */
+  whileLocked<T>(ref: string, work: () => Promise<T>): Promise<T>
   close(): Promise<void>
 }
 
 /** Both raise epochs by one, so that they can be compared. */
 export const SUBJECTS: Record<string, () => Promise<Subject>> = {
   Postgres: async () => {
-    const postgres = new Postgres(await freshDatabase())
+    const url = await freshDatabase()
+    const postgres = new Postgres(url, { lockTimeoutMs: 500 })
+    const holder = new Postgres(url)
     return {
       journal: new PostgresJournal(postgres, () => 1),
       intents: new PostgresIntents(postgres),
       payments: new PostgresPayments(postgres),
       leaveTimeline: () => run(postgres, 'UPDATE wallets SET epoch = epoch - 1000000000000'),
-      close: () => postgres.close(),
+      whileLocked: (ref, work) =>
+        holder.transaction(async (tx) => {
+          await tx.execute('lock', `SELECT FROM wallets WHERE ref = '${ref}' FOR UPDATE`)
+          return work()
+        }),
+      close: async () => {
+        await holder.close()
+        await postgres.close()
+      },
     }
   },
   'the simulator': async () => {
     const database = new SimDatabase({ now: () => Date.now() })
+    let [locked, waited] = [false, false]
+    const statement: Statement = async (_name, writes, run) => {
+      waited = locked && writes && !waited
+      if (waited) throw new PostgresError('retry', 'locked', { sqlstate: '55P03' })
+      return run(locked)
+    }
     return {
-      journal: new SimJournal(database),
+      journal: new SimJournal(database, statement),
       intents: new SimIntents(database),
       payments: new SimPayments(database),
       leaveTimeline: async () => {
         database.timeline += 1
+      },
+      whileLocked: async (_ref, work) => {
+        locked = true
+        return work().finally(() => {
+          locked = false
+        })
       },
       close: async () => {},
     }

@@ -237,6 +237,40 @@ test('raising many waits for nobody: who is locked is named, and raised alone', 
   expect(await journal.raise(asked.slice(0, 1))).toMatchObject([{ state: { epoch: locked.state.epoch + 1 } }])
 })
 
+test('raising many, one of which takes too long: each is raised alone, and the others need not fail with it', async () => {
+  const [slow, quick] = [await newWallet(journal), await newWallet(journal)]
+  await append(journal, slow.file(slow.credit('a'), slow.hold('h')))
+  const hurried = new Postgres(url, { ...PATIENT, statementTimeoutMs: 200 })
+  const mine = new PostgresJournal(hurried, () => 1)
+  const asked = [slow, quick].map(({ ref }) => ({ ref, epochMin: 0, memory: false, known: null }))
+  await postgres.transaction(async (tx) => {
+    // A lock stands for many entries: only who has open holds reads this.
+    await tx.execute('lock', 'LOCK TABLE checkpoints IN ACCESS EXCLUSIVE MODE')
+    expect(await mine.raise(asked)).toEqual(['locked', 'locked'])
+    expect(await mine.raise(asked.slice(1))).toMatchObject([{ state: { epoch: quick.state.epoch + 1 } }])
+    await expect(mine.raise(asked.slice(0, 1))).rejects.toMatchObject({ sqlstate: '57014' })
+  })
+  await hurried.close()
+})
+
+test('open holds are noted however long that takes', async () => {
+  const wallet = await newWallet(journal)
+  await append(journal, wallet.file(wallet.credit('a'), wallet.hold('h')))
+  const hurried = new Postgres(url, { ...PATIENT, statementTimeoutMs: 200 })
+  let noting: Promise<void> | undefined
+  await postgres.transaction(async (tx) => {
+    await tx.execute('lock', 'LOCK TABLE checkpoints IN ACCESS EXCLUSIVE MODE')
+    noting = new PostgresJournal(hurried).checkpoint(wallet.ref)
+    noting.catch(() => {})
+    const sql = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND query LIKE '%INSERT INTO checkpoints%'
+                 AND clock_timestamp() - query_start > '400 ms'`
+    await vi.waitFor(async () => expect(await ask(sql)).toHaveLength(1), { timeout: 20_000 })
+  })
+  await noting
+  expect(await ask(`SELECT open FROM checkpoints WHERE wallet = '${wallet.ref}'`)).toEqual([{ open: 1 }])
+  await hurried.close()
+})
+
 test('an epoch goes up by chance, and by one where its timeline comes to an end', async () => {
   const { ref, state } = await newWallet(journal)
   const raised = async (by: PostgresJournal, epochMin = 0) =>
@@ -370,16 +404,20 @@ test('a refusal of the Postgres path waits for the append that may prove it wron
   if (!taken || typeof taken === 'string') throw new Error('not taken over')
   wallet.state = taken.state
   const { epoch, seq, head } = taken.state
-  const [writer, reader] = [new Postgres(url, PATIENT), new Postgres(url, PATIENT)]
+  const [writer, reader, hasty] = [PATIENT, PATIENT, HASTY].map((options) => new Postgres(url, options)) as [
+    Postgres,
+    Postgres,
+    Postgres,
+  ]
   const refusal = { ref: wallet.ref, epoch, seq, head, key: 'a', hold: '' }
   const [run] = cutRuns(wallet.file(wallet.credit('a'))).runs
   let confirming: ReturnType<PostgresJournal['confirm']> | undefined
   await writer.transaction(async (tx) => {
     expect(await tx.query('append', [...(appendValues([run as Run]) ?? []), false])).toMatchObject([{ refused: null }])
+    expect(await new PostgresJournal(hasty).confirm([refusal])).toEqual(['locked'])
     confirming = new PostgresJournal(reader).confirm([refusal])
     await lockWaiter('confirm($1')
   })
   expect(await confirming).toEqual([{ stands: true, epoch, owner: null, seen: true, hold: 'unknown' }])
-  await writer.close()
-  await reader.close()
+  for (const one of [writer, reader, hasty]) await one.close()
 })

@@ -77,12 +77,13 @@ export class Engines {
 export async function ownServers() {
   const redisUrl = await freshRedis()
   const redis = new Redis(redisUrl)
-  const postgres = new Postgres(await freshDatabase())
+  const url = await freshDatabase()
+  const postgres = new Postgres(url)
   afterAll(async () => {
     redis.disconnect()
     await postgres.close()
   })
-  return { redisUrl, redis, postgres, journal: new PostgresJournal(postgres) }
+  return { redisUrl, redis, url, postgres, journal: new PostgresJournal(postgres) }
 }
 
 /** Opens a wallet, or with its place a part of a sale. */
