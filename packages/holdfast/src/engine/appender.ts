@@ -77,7 +77,6 @@ export class Appender {
         await this.#append(items)
         failures = 0
       } catch (error) {
-        this.#context.postgres.failedWith(error)
         if (this.#context.ended()) break
         this.#context.telemetry.log?.('warn', 'append_failed', { entries: items.length, reason: String(error) })
         way.queue.unshift(...items)
@@ -109,8 +108,7 @@ export class Appender {
   async #append(items: Item[]): Promise<void> {
     const { journal, postgres, options } = this.#context
     const filed = items.map(({ lane, entry }) => ({ ref: lane.place.ref, entry, deadline: 0 }))
-    const { verdicts, clock } = await postgres.watch(options.postgresPatienceMs, journal.append(filed))
-    this.#context.postgres.worked()
+    const { verdicts, clock } = await postgres.watchWrite(options.postgresPatienceMs, journal.append(filed))
     if (clock > 0) this.#context.learnPostgresClock(clock)
     this.#waiting -= items.length
     const gaps = new Map<Lane, Item[]>()

@@ -104,7 +104,7 @@ export class Loader {
           circuit.failed()
           return nobody
         }
-        postgres.failedWith(error.cause)
+        postgres.failedToWrite(error.cause)
         if (postgres.stop) return nobody
       }
     }
