@@ -81,6 +81,7 @@ export class Appender {
         this.#context.telemetry.log?.('warn', 'append_failed', { entries: items.length, reason: String(error) })
         way.queue.unshift(...items)
         if (this.#context.postgres.stop) this.#turnAway(way.queue)
+        forgetGone(way.queue)
         await sleep(this.#context.clock, 20 + jitteredMs(this.#context.clock, failures, 20, 1_000))
         failures += 1
       }
@@ -235,6 +236,13 @@ export class Appender {
     this.#context.journal.checkpoint(lane.place.ref).catch((error) => {
       this.#context.telemetry.log?.('warn', 'checkpoint_failed', { reason: String(error) })
     })
+  }
+}
+
+/** Those whose caller has gone are not kept: Postgres may be away for long. */
+function forgetGone(items: readonly Item[]): void {
+  for (const item of items) {
+    if (item.waiters.length > 0) item.waiters = item.waiters.filter(({ attempt }) => !attempt.settled)
   }
 }
 

@@ -295,8 +295,13 @@ export class Decider {
 
   /** No item: the entry is not on its way from here (any more), so what it rests on is asked again. */
   #wait(attempt: Attempt, item: Item | undefined, waiter: Waiter): void {
-    if (item) item.waiters.push(waiter)
-    else this.#context.again(attempt)
+    if (!item) return this.#context.again(attempt)
+    const { next } = waiter
+    const isItsOwn = next.type === 'accept' && !next.replayed
+    // Who came for anything else comes again: they would be more and more, the longer Postgres is away.
+    const away = isItsOwn ? null : this.#context.turnedAway(false)
+    if (away) this.#context.refuse(attempt, away)
+    else item.waiters.push(waiter)
   }
 }
 

@@ -101,4 +101,18 @@ describe('a Postgres that can be read and not written', () => {
     await until(() => engine.load.backlog === 0)
     expect(await seqOf('both')).toBe(3)
   })
+
+  it.each([false, true])(
+    'is found out by who has to load a wallet, and nobody waits for that (memory: %s)',
+    async (memory) => {
+      const { engine } = start()
+      const place = await opened(`cold ${memory}`)
+      await fill('wallets', 'UPDATE')
+      await expect(engine.submit(place, credit('a'), { memory })).rejects.toMatchObject({ code: 'unavailable' })
+      await empty('wallets')
+      // Nothing waits to be written: whoever comes next finds out.
+      await until(() => engine.submit(place, credit('b'), { memory }).then(Boolean, () => false))
+      await until(async () => (await seqOf(`cold ${memory}`)) === 1)
+    },
+  )
 })
