@@ -34,7 +34,7 @@ export class Appender {
     this.#ways = Array.from({ length: context.options.appendLanes }, () => ({ queue: [], busy: false, sinceMs: 0 }))
   }
 
-  /** Entries that are not in the journal yet. */
+  /** Entries that are not in the journal yet, and not given up. */
   get backlog(): number {
     return this.#waiting
   }
@@ -52,13 +52,23 @@ export class Appender {
   }
 
   add(items: readonly Item[]): void {
+    this.#waiting += items.length
+    this.#queue(items)
+  }
+
+  #queue(items: readonly Item[]): void {
     for (const item of items) {
       const way = this.#wayOf(item)
       if (way.queue.length === 0) way.sinceMs = this.#context.clock.now()
       way.queue.push(item)
-      this.#waiting += 1
       if (!way.busy) void this.#work(way)
     }
+  }
+
+  /** So many have their verdict, or are given up. */
+  #leave(entries: number): void {
+    this.#waiting -= entries
+    if (this.#waiting === 0) this.#drained?.()
   }
 
   #wayOf(item: Item): Way {
@@ -111,8 +121,8 @@ export class Appender {
     const filed = items.map(({ lane, entry }) => ({ ref: lane.place.ref, entry, deadline: 0 }))
     const { verdicts, clock } = await postgres.watchWrite(options.postgresPatienceMs, journal.append(filed))
     if (clock > 0) this.#context.learnPostgresClock(clock)
-    this.#waiting -= items.length
     const gaps = new Map<Lane, Item[]>()
+    let concluded = 0
     const lost = new Set<Lane>()
     const refused = new Set<Lane>()
     for (const [index, item] of items.entries()) {
@@ -128,13 +138,14 @@ export class Appender {
         if (isFight(verdict)) lost.add(lane)
         if (isAbandoned(verdict, lane) && !this.#isLeftToOthers(verdict, lane)) refused.add(lane)
         this.#conclude(item, verdict)
+        concluded += 1
       }
     }
     this.#note(items, verdicts)
     for (const lane of lost) lane.stales += 1
     for (const { place } of refused) this.#context.reload(place)
     for (const [, waiting] of gaps) void this.#mend(waiting)
-    if (this.#waiting === 0) this.#drained?.()
+    this.#leave(concluded)
   }
 
   /**
@@ -219,6 +230,7 @@ export class Appender {
       lane.distrust(epoch + 1)
       for (const item of items) this.#retry(item)
       this.#context.reload(lane.place)
+      this.#leave(items.length)
       return
     }
     if (gaps > 1) {
@@ -227,7 +239,7 @@ export class Appender {
       telemetry.count?.('holdfast_recoveries_total', { what: 'help' }, missing.length)
       this.add(missing)
     }
-    this.add(items)
+    this.#queue(items)
   }
 
   #checkpoint({ lane, entry }: Item): void {

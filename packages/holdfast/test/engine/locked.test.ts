@@ -1,0 +1,63 @@
+import pg from 'pg'
+import { afterAll, afterEach, expect, it } from 'vitest'
+import { freshDatabase, freshRedis } from '../../../../test/servers.js'
+import { PostgresJournal } from '../../src/journal/index.js'
+import { command } from '../../src/machine/index.js'
+import { Postgres } from '../../src/postgres/index.js'
+import { Keys } from '../../src/redis/index.js'
+import { until } from '../api/support/paths.js'
+import { Engines, openWallet } from './support/engines.js'
+
+/** Somebody keeps the row of one wallet locked: a process that was stopped in the middle of a statement, or a person with a shell. */
+
+const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 8), shards: 1 })
+const engines = new Engines(keys)
+const redisUrl = await freshRedis()
+const url = await freshDatabase()
+const postgres = new Postgres(url, { lockTimeoutMs: 100 })
+const journal = new PostgresJournal(postgres)
+const keeper = new pg.Client(url)
+await keeper.connect()
+
+afterEach(() => engines.close())
+afterAll(async () => {
+  await keeper.end()
+  await postgres.close()
+})
+
+const credit = (key: string) => command({ kind: 'credit', key, amount: 1 })
+
+async function start(id: string) {
+  const [place, other] = [keys.of(id), keys.of(`beside ${id}`)]
+  await openWallet(journal, place, id)
+  await openWallet(journal, other, `beside ${id}`)
+  let gaps = 0
+  const count = (_: string, labels?: Record<string, string>) => {
+    if (labels?.verdict === 'gap') gaps += 1
+  }
+  const options = { sweepEveryMs: 600_000, timeoutMs: 20_000 }
+  const { engine } = engines.start({ redisUrl, postgres, journal, telemetry: { count }, options })
+  for (const one of [place, other]) await engine.submit(one, credit('in'), { memory: true })
+  await until(() => engine.load.backlog === 0)
+  const lock = async () => {
+    await keeper.query('BEGIN')
+    await keeper.query('SELECT FROM holdfast.wallets WHERE ref = $1 FOR UPDATE', [place.ref])
+  }
+  const row = async () => (await journal.read([place.ref]))[0]
+  return { engine, place, other, lock, row, gaps: () => gaps }
+}
+
+it('is waited for when all is to be committed that was acknowledged from memory', async () => {
+  const { engine, place, lock, row, gaps } = await start('closing')
+  await lock()
+  expect(await engine.submit(place, credit('a'), { memory: true })).toMatchObject({ durability: 'memory' })
+  let closed = false
+  const closing = engine.close().then(() => {
+    closed = true
+  })
+  await until(() => gaps() >= 3)
+  expect(closed).toBe(false)
+  await keeper.query('COMMIT')
+  await closing
+  expect(await row()).toMatchObject({ seq: 2 })
+})
