@@ -8,6 +8,8 @@ import type { Context } from './context.js'
 import type { Item, Lane, Waiter } from './lane.js'
 
 const GAPS_MAX = 4
+/** A row that somebody keeps locked is tried again within this time: then and in every statement it is left out at once. */
+const LOCKED_PAUSE_MS = 100
 const APPEND = { stage: 'append' }
 
 interface Way {
@@ -25,6 +27,8 @@ export class Appender {
   readonly #context: Context
   readonly #confirmer: Confirmer
   readonly #ways: Way[]
+  /** Wallets whose row somebody keeps locked, and what waits for that. */
+  readonly #held = new Map<Lane, Item[]>()
   #waiting = 0
   #drained: (() => void) | undefined
 
@@ -58,6 +62,11 @@ export class Appender {
 
   #queue(items: readonly Item[]): void {
     for (const item of items) {
+      const held = this.#held.get(item.lane)
+      if (held) {
+        held.push(item)
+        continue
+      }
       const way = this.#wayOf(item)
       if (way.queue.length === 0) way.sinceMs = this.#context.clock.now()
       way.queue.push(item)
@@ -125,10 +134,12 @@ export class Appender {
     let concluded = 0
     const lost = new Set<Lane>()
     const refused = new Set<Lane>()
+    const locked = new Set<Lane>()
     for (const [index, item] of items.entries()) {
       const verdict = verdicts[index] as Verdict
       this.#context.telemetry.count?.('holdfast_entries_total', { verdict: verdict.type })
       if (verdict.type === 'gap') {
+        if (verdict.locked) locked.add(item.lane)
         const others = gaps.get(item.lane)
         if (others) others.push(item)
         else gaps.set(item.lane, [item])
@@ -144,7 +155,10 @@ export class Appender {
     this.#note(items, verdicts)
     for (const lane of lost) lane.stales += 1
     for (const { place } of refused) this.#context.reload(place)
-    for (const [, waiting] of gaps) void this.#mend(waiting)
+    for (const [lane, waiting] of gaps) {
+      if (this.#held.has(lane)) this.#queue(waiting)
+      else void (locked.has(lane) ? this.#hold(lane, waiting) : this.#mend(waiting))
+    }
     this.#leave(concluded)
   }
 
@@ -213,6 +227,16 @@ export class Appender {
 
   #retry(item: Item): void {
     for (const { attempt } of item.waiters) this.#context.again(attempt)
+  }
+
+  /** Nothing is missing, and nothing is given up: they wait for whoever has the row, together with what comes meanwhile. */
+  async #hold(lane: Lane, items: Item[]): Promise<void> {
+    const { clock } = this.#context
+    this.#held.set(lane, items)
+    await sleep(clock, 1 + clock.random() * LOCKED_PAUSE_MS)
+    this.#held.delete(lane)
+    forgetGone(items)
+    this.#queue(items)
   }
 
   /**

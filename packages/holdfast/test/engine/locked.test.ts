@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { afterAll, afterEach, expect, it } from 'vitest'
+import { afterAll, afterEach, expect, it, vi } from 'vitest'
 import { freshDatabase, freshRedis } from '../../../../test/servers.js'
 import { PostgresJournal } from '../../src/journal/index.js'
 import { command } from '../../src/machine/index.js'
@@ -46,6 +46,31 @@ async function start(id: string) {
   const row = async () => (await journal.read([place.ref]))[0]
   return { engine, place, other, lock, row, gaps: () => gaps }
 }
+
+it('is waited for once; others go on, and the wallet as soon as it is let go, as it was', async () => {
+  const { engine, place, other, lock, row, gaps } = await start('locked')
+  const before = await row()
+  const query = vi.spyOn(postgres, 'query')
+  const append = vi.spyOn(journal, 'append')
+  await lock()
+  const waits = [engine.submit(place, credit('ledger'), { memory: false })]
+  for (let n = 0; gaps() < 100; n += 1) {
+    await engine.submit(place, credit(`memory ${n}`), { memory: true })
+    if (n % 4 === 0) waits.push(engine.submit(place, credit(`ledger ${n}`), { memory: false }))
+    expect(await engine.submit(other, credit(`${n}`), { memory: false })).toMatchObject({ durability: 'ledger' })
+  }
+  expect(await row()).toEqual(before)
+  const { backlog } = engine.load
+  await keeper.query('COMMIT')
+  await Promise.all(waits)
+  await until(() => engine.load.backlog === 0)
+  expect(await row()).toMatchObject({ epoch: before?.epoch, seq: 1 + backlog })
+  const calls = await Promise.allSettled(query.mock.results.map(({ value }) => value))
+  const inVain = calls.filter((call) => call.status === 'rejected' && call.reason.sqlstate === '55P03')
+  expect(inVain).toHaveLength(1)
+  // What waits is not sent twice at once.
+  for (const [filed] of append.mock.calls) expect(filed.length).toBeLessThanOrEqual(backlog + 1)
+})
 
 it('is waited for when all is to be committed that was acknowledged from memory', async () => {
   const { engine, place, lock, row, gaps } = await start('closing')
