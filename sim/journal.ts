@@ -10,6 +10,7 @@ import {
   isStorableEntry,
   type Journal,
   judgeBehindBad,
+  judgeLocked,
   judgeRun,
   type OpenRequest,
   type Raise,
@@ -53,6 +54,7 @@ interface Answer {
 export class SimJournal implements Journal, Reconcilable {
   readonly #database: SimDatabase
   readonly #statement: Statement
+  readonly #locked = new Set<string>()
 
   constructor(database: SimDatabase, statement: Statement = AT_ONCE) {
     this.#database = database
@@ -65,18 +67,30 @@ export class SimJournal implements Journal, Reconcilable {
     let clock = 0
     let open = runs
     for (let round = 1; open.length > 0; round += 1) {
-      const answer = await this.#appendRuns(open, verdicts)
+      const skipLocked = open.some(({ ref }) => this.#locked.has(ref))
+      const answer = await this.#appendRuns(open, verdicts, skipLocked)
       clock = Math.max(clock, answer.clock)
       const fitting = answer.refused.length > 0 ? await this.#judge(answer.refused, verdicts) : []
+      if (skipLocked) this.#forgetFree(open, verdicts)
       open = round < APPEND_ROUNDS_MAX && !answer.skippedLocked ? fitting : []
+      if (answer.skippedLocked) {
+        for (const { ref } of fitting) this.#locked.add(ref)
+        judgeLocked(fitting, verdicts)
+      }
     }
     for (const [place, of] of copies) verdicts[place] = verdicts[of] as Verdict
     return { verdicts, clock }
   }
 
-  async #appendRuns(runs: readonly Run[], verdicts: Verdict[]): Promise<Answer> {
-    if (!runs.every(({ entries }) => entries.every(isStorableEntry))) return this.#bisect(runs, verdicts)
-    const { appended, clock, skippedLocked } = await this.#send(runs)
+  #forgetFree(runs: readonly Run[], verdicts: readonly Verdict[]): void {
+    for (const { ref, places } of runs) {
+      if (verdicts[places.at(-1) as number]?.type !== 'gap') this.#locked.delete(ref)
+    }
+  }
+
+  async #appendRuns(runs: readonly Run[], verdicts: Verdict[], skipLocked: boolean): Promise<Answer> {
+    if (!runs.every(({ entries }) => entries.every(isStorableEntry))) return this.#bisect(runs, verdicts, skipLocked)
+    const { appended, clock, skippedLocked } = await this.#send(runs, skipLocked)
     const refused: Run[] = []
     for (const [number, run] of runs.entries()) {
       const after = appended[number] ?? null
@@ -88,41 +102,43 @@ export class SimJournal implements Journal, Reconcilable {
     return { refused, clock, skippedLocked }
   }
 
-  #send(runs: readonly Run[]) {
-    return this.#waitOnce((skippedLocked) =>
-      this.#statement('append', true, (locked) => {
-        const clock = this.#database.clock
-        // The first wallet of the batch is the one that somebody keeps locked.
-        const left = skippedLocked && locked ? runs.slice(1) : runs
-        const appended = this.#database.append(left)
-        return { appended: left === runs ? appended : [null, ...appended], clock, skippedLocked }
-      }),
+  #send(runs: readonly Run[], skipLocked: boolean) {
+    return this.#waitOnce(
+      (skippedLocked) =>
+        this.#statement('append', true, (locked) => {
+          const clock = this.#database.clock
+          // The first wallet of the batch is the one that somebody keeps locked.
+          const left = skippedLocked && locked ? runs.slice(1) : runs
+          const appended = this.#database.append(left)
+          return { appended: left === runs ? appended : [null, ...appended], clock, skippedLocked }
+        }),
+      skipLocked,
     )
   }
 
-  async #waitOnce<T>(send: (skipLocked: boolean) => Promise<T>): Promise<T> {
-    let skipLocked = false
+  async #waitOnce<T>(send: (skipLocked: boolean) => Promise<T>, waited = false): Promise<T> {
+    let skipLocked = waited
     for (let attempt = 1; ; attempt += 1) {
       try {
         return await send(skipLocked)
       } catch (error) {
         const again = error instanceof PostgresError && error.outcome === 'retry' && attempt < ATTEMPTS_MAX
         if (!again) throw error
-        skipLocked = error.sqlstate === LOCK_NOT_AVAILABLE
+        skipLocked ||= error.sqlstate === LOCK_NOT_AVAILABLE
       }
     }
   }
 
-  async #bisect(runs: readonly Run[], verdicts: Verdict[]): Promise<Answer> {
+  async #bisect(runs: readonly Run[], verdicts: Verdict[], skipLocked: boolean): Promise<Answer> {
     const halves = halve(runs)
     if (!halves) {
       for (const place of runs[0]?.places ?? []) verdicts[place] = { type: 'bad' }
       return { refused: [], clock: 0, skippedLocked: false }
     }
-    const first = await this.#appendRuns(halves[0], verdicts)
+    const first = await this.#appendRuns(halves[0], verdicts, skipLocked)
     const left = judgeBehindBad(halves[0].at(-1) as Run, halves[1], verdicts)
     if (left.length === 0) return first
-    const second = await this.#appendRuns(left, verdicts)
+    const second = await this.#appendRuns(left, verdicts, skipLocked)
     return {
       refused: [...first.refused, ...second.refused],
       clock: Math.max(first.clock, second.clock),

@@ -8,6 +8,8 @@ import type { Context } from './context.js'
 import type { Item, Lane, Waiter } from './lane.js'
 
 const GAPS_MAX = 4
+/** A row that somebody keeps locked is tried again within this time: then and in every statement it is left out at once. */
+const LOCKED_PAUSE_MS = 100
 const APPEND = { stage: 'append' }
 
 interface Way {
@@ -25,6 +27,8 @@ export class Appender {
   readonly #context: Context
   readonly #confirmer: Confirmer
   readonly #ways: Way[]
+  /** Wallets whose row somebody keeps locked, and what waits for that. */
+  readonly #held = new Map<Lane, Item[]>()
   #waiting = 0
   #drained: (() => void) | undefined
 
@@ -34,7 +38,7 @@ export class Appender {
     this.#ways = Array.from({ length: context.options.appendLanes }, () => ({ queue: [], busy: false, sinceMs: 0 }))
   }
 
-  /** Entries that are not in the journal yet. */
+  /** Entries that are not in the journal yet, and not given up. */
   get backlog(): number {
     return this.#waiting
   }
@@ -52,13 +56,28 @@ export class Appender {
   }
 
   add(items: readonly Item[]): void {
+    this.#waiting += items.length
+    this.#queue(items)
+  }
+
+  #queue(items: readonly Item[]): void {
     for (const item of items) {
+      const held = this.#held.get(item.lane)
+      if (held) {
+        held.push(item)
+        continue
+      }
       const way = this.#wayOf(item)
       if (way.queue.length === 0) way.sinceMs = this.#context.clock.now()
       way.queue.push(item)
-      this.#waiting += 1
       if (!way.busy) void this.#work(way)
     }
+  }
+
+  /** So many have their verdict, or are given up. */
+  #leave(entries: number): void {
+    this.#waiting -= entries
+    if (this.#waiting === 0) this.#drained?.()
   }
 
   #wayOf(item: Item): Way {
@@ -77,11 +96,11 @@ export class Appender {
         await this.#append(items)
         failures = 0
       } catch (error) {
-        this.#context.postgres.failedWith(error)
         if (this.#context.ended()) break
         this.#context.telemetry.log?.('warn', 'append_failed', { entries: items.length, reason: String(error) })
         way.queue.unshift(...items)
         if (this.#context.postgres.stop) this.#turnAway(way.queue)
+        forgetGone(way.queue)
         await sleep(this.#context.clock, 20 + jitteredMs(this.#context.clock, failures, 20, 1_000))
         failures += 1
       }
@@ -109,17 +128,18 @@ export class Appender {
   async #append(items: Item[]): Promise<void> {
     const { journal, postgres, options } = this.#context
     const filed = items.map(({ lane, entry }) => ({ ref: lane.place.ref, entry, deadline: 0 }))
-    const { verdicts, clock } = await postgres.watch(options.postgresPatienceMs, journal.append(filed))
-    this.#context.postgres.worked()
+    const { verdicts, clock } = await postgres.watchWrite(options.postgresPatienceMs, journal.append(filed))
     if (clock > 0) this.#context.learnPostgresClock(clock)
-    this.#waiting -= items.length
     const gaps = new Map<Lane, Item[]>()
+    let concluded = 0
     const lost = new Set<Lane>()
     const refused = new Set<Lane>()
+    const locked = new Set<Lane>()
     for (const [index, item] of items.entries()) {
       const verdict = verdicts[index] as Verdict
       this.#context.telemetry.count?.('holdfast_entries_total', { verdict: verdict.type })
       if (verdict.type === 'gap') {
+        if (verdict.locked) locked.add(item.lane)
         const others = gaps.get(item.lane)
         if (others) others.push(item)
         else gaps.set(item.lane, [item])
@@ -129,13 +149,17 @@ export class Appender {
         if (isFight(verdict)) lost.add(lane)
         if (isAbandoned(verdict, lane) && !this.#isLeftToOthers(verdict, lane)) refused.add(lane)
         this.#conclude(item, verdict)
+        concluded += 1
       }
     }
     this.#note(items, verdicts)
     for (const lane of lost) lane.stales += 1
     for (const { place } of refused) this.#context.reload(place)
-    for (const [, waiting] of gaps) void this.#mend(waiting)
-    if (this.#waiting === 0) this.#drained?.()
+    for (const [lane, waiting] of gaps) {
+      if (this.#held.has(lane)) this.#queue(waiting)
+      else void (locked.has(lane) ? this.#hold(lane, waiting) : this.#mend(waiting))
+    }
+    this.#leave(concluded)
   }
 
   /**
@@ -205,6 +229,16 @@ export class Appender {
     for (const { attempt } of item.waiters) this.#context.again(attempt)
   }
 
+  /** Nothing is missing, and nothing is given up: they wait for whoever has the row, together with what comes meanwhile. */
+  async #hold(lane: Lane, items: Item[]): Promise<void> {
+    const { clock } = this.#context
+    this.#held.set(lane, items)
+    await sleep(clock, 1 + clock.random() * LOCKED_PAUSE_MS)
+    this.#held.delete(lane)
+    forgetGone(items)
+    this.#queue(items)
+  }
+
   /**
    * Something before these is missing: on its way from another process, most often, so a moment's patience is enough. If not,
    * Redis has it; and if Redis has not, nobody has, and the wallet starts again from what the journal says.
@@ -220,6 +254,7 @@ export class Appender {
       lane.distrust(epoch + 1)
       for (const item of items) this.#retry(item)
       this.#context.reload(lane.place)
+      this.#leave(items.length)
       return
     }
     if (gaps > 1) {
@@ -228,7 +263,14 @@ export class Appender {
       telemetry.count?.('holdfast_recoveries_total', { what: 'help' }, missing.length)
       this.add(missing)
     }
-    this.add(items)
+    this.#queue(items)
+  }
+}
+
+/** Those whose caller has gone are not kept: Postgres may be away for long. */
+function forgetGone(items: readonly Item[]): void {
+  for (const item of items) {
+    if (item.waiters.length > 0) item.waiters = item.waiters.filter(({ attempt }) => !attempt.settled)
   }
 }
 

@@ -6,12 +6,17 @@ export interface CircuitParts {
   readonly patienceMs: number
   readonly probe: () => Promise<unknown>
   readonly onChange: (open: boolean) => void
+  /** Something waits that is going to be written, again and again until that works. */
+  readonly owes?: () => boolean
 }
 
 /**
  * Whether something we depend on is there. Failures that go on for longer than our patience, with no success in between, open it: one
  * lost connection takes many calls with it at once, and says little; a call that got no answer says as much as it waited for one.
  * While it is open nobody waits for what won't come; a probe closes it again.
+ *
+ * A server whose disk is full, or that waits for a replica, reads as ever. So after a write has failed, what is only read says nothing until
+ * one has worked: that of what waits to be written, or, where nothing does, of who is let in by a probe.
  */
 export class Circuit {
   readonly #clock: Clock
@@ -23,6 +28,7 @@ export class Circuit {
   #cancel: (() => void) | undefined
   #closed = false
   #stop: HoldfastError | null = null
+  #unwritten = false
 
   constructor(clock: Clock, parts: CircuitParts) {
     this.#clock = clock
@@ -56,6 +62,13 @@ export class Circuit {
     this.failed(begunAt)
   }
 
+  failedToWrite(error: unknown): void {
+    // A row that somebody has locked, or what can't be stored, is no matter of others.
+    const isOfItsOwn = error instanceof HoldfastError && (error.outcome === 'retry' || error.outcome === 'data')
+    if (!isOfItsOwn) this.#unwritten = true
+    this.failedWith(error)
+  }
+
   #away(): void {
     if (!this.#open && !this.#closed) this.#begin()
   }
@@ -75,6 +88,7 @@ export class Circuit {
   }
 
   worked(): void {
+    if (this.#unwritten) return
     this.#doubtedAt = undefined
     this.#workedAt = this.#clock.now()
     // What is only read works all the while.
@@ -87,6 +101,7 @@ export class Circuit {
   /** The operator has acted. */
   release(): void {
     this.#stop = null
+    if (!this.#parts.owes?.()) this.#unwritten = false
     this.worked()
   }
 
@@ -105,19 +120,44 @@ export class Circuit {
     }
   }
 
+  /** The same for what is written, and tells what came of it. */
+  async watchWrite<T>(patienceMs: number, answer: Promise<T>): Promise<T> {
+    const unanswered = (): void => {
+      this.#unwritten = true
+      this.#away()
+    }
+    const cancel = this.#clock.after(patienceMs, unanswered, true)
+    try {
+      const written = await answer
+      this.#unwritten = false
+      this.worked()
+      return written
+    } catch (error) {
+      this.failedToWrite(error)
+      throw error
+    } finally {
+      cancel()
+    }
+  }
+
   #schedule(): void {
+    this.#cancel?.()
     const waitMs = 100 + jitteredMs(this.#clock, this.#tries, 100, 1_000)
     this.#cancel = this.#clock.after(
       waitMs,
       () => {
         this.#tries += 1
-        this.#parts.probe().then(
-          () => this.release(),
-          (error) => {
-            if (HoldfastError.is(error, 'reconcile_required')) this.#stopFor(error)
+        void this.#parts
+          .probe()
+          .then(
+            () => this.release(),
+            (error) => {
+              if (HoldfastError.is(error, 'reconcile_required')) this.#stopFor(error)
+            },
+          )
+          .then(() => {
             if (this.#open && !this.#closed) this.#schedule()
-          },
-        )
+          })
       },
       true,
     )

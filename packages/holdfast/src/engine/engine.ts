@@ -114,6 +114,7 @@ export class Engine {
     const postgres = new Circuit(clock, {
       patienceMs: POSTGRES_PATIENCE_MS,
       probe: () => this.prove(),
+      owes: () => this.#appender.backlog > 0,
       onChange: (open) => {
         telemetry.log?.(open ? 'error' : 'info', open ? 'postgres_away' : 'postgres_back')
         telemetry.count?.('holdfast_circuit_changes_total', { dependency: 'postgres', to: open ? 'open' : 'closed' })
@@ -231,7 +232,10 @@ export class Engine {
   }
 
   submit(place: Place, command: Command, options: SubmitOptions): Promise<Outcome> {
-    const refusal = this.#refusal(options) ?? tooLarge(command) ?? this.#overload(place, command)
+    // A refund rests on facts of the journal, so it is never acknowledged before it is there.
+    const memory = options.memory && command.kind !== 'refund'
+    const refusal =
+      this.#refusal(options, memory && !options.retry) ?? tooLarge(command) ?? this.#overload(place, command)
     if (refusal) return Promise.reject(refusal)
     return new Promise((resolve, reject) => {
       const { signal, timeoutMs = this.#options.timeoutMs } = options
@@ -239,9 +243,8 @@ export class Engine {
       const attempt = new Attempt(
         lane,
         command,
-        // A refund rests on facts of the journal, so it is never acknowledged before it is there.
         {
-          memory: options.memory && command.kind !== 'refund',
+          memory,
           deadline: this.#context.clock.now() + timeoutMs,
           retry: options.retry ?? false,
           alone: options.alone ?? false,
@@ -281,19 +284,20 @@ export class Engine {
 
   /** From one wallet to another: several operations, all of them or none. Always committed before it is acknowledged. */
   transfer(intent: Intent, options: Pick<SubmitOptions, 'timeoutMs' | 'signal'>): Promise<TransferOutcome> {
-    const refusal = this.#refusal({ ...options, memory: false })
+    const refusal = this.#refusal(options, false)
     if (refusal) return Promise.reject(refusal)
     return this.#transfers.perform(intent, options.timeoutMs ?? this.#options.timeoutMs, options.signal)
   }
 
   /** Stock of a sale for money of a wallet: both move, or neither. */
   purchase(intent: PaymentIntent, options: Pick<SubmitOptions, 'timeoutMs' | 'signal'>): Promise<PurchaseOutcome> {
-    const refusal = this.#refusal({ ...options, memory: false })
+    const refusal = this.#refusal(options, false)
     if (refusal) return Promise.reject(refusal)
     return this.#purchases.perform(intent, options.timeoutMs ?? this.#options.timeoutMs, options.signal)
   }
 
-  #refusal({ memory, signal, begun }: SubmitOptions): HoldfastError | null {
+  /** `memory`: it need not wait for the journal. */
+  #refusal({ signal, begun }: Pick<SubmitOptions, 'signal' | 'begun'>, memory: boolean): HoldfastError | null {
     if (signal?.aborted) return new HoldfastError('aborted')
     if (this.#closing && !begun) return new HoldfastError('unavailable', 'Holdfast is being closed')
     if (this.#attempts >= this.#options.attemptsMax && !begun) {

@@ -157,7 +157,7 @@ export class Fallback {
     const { clock, options, postgres, telemetry } = this.#context
     lane.owned = null
     if (!postgres.open) telemetry.log?.('warn', 'postgres_path_failed', { reason: String(error) })
-    postgres.failedWith(error)
+    postgres.failedToWrite(error)
     const queued = new Set(lane.fallback)
     for (const attempt of group) {
       // It waits for the next batch already.
@@ -330,7 +330,8 @@ export class Fallback {
     const filed = batch.flatMap((share) => share.filed)
     let verdicts: Verdict[] = []
     if (filed.length > 0) {
-      const answer = await this.#context.journal.append(filed)
+      const { journal, postgres, options } = this.#context
+      const answer = await postgres.watchWrite(options.postgresPatienceMs, journal.append(filed))
       verdicts = answer.verdicts
       const aheadMs = answer.clock - this.#context.clock.now()
       for (const share of batch) {

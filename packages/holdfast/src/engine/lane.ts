@@ -18,7 +18,7 @@ export type RefusalAnswer = Extract<Answer, { type: 'rejected' | 'conflict' }>
 export interface Item {
   readonly lane: Lane
   readonly entry: Entry
-  readonly waiters: Waiter[]
+  waiters: Waiter[]
   /** How often Postgres found that something before it was missing. */
   gaps: number
 }

@@ -35,10 +35,17 @@ export class Loader {
   park(attempt: Attempt): void {
     const { lane } = attempt
     lane.parked.push(attempt)
-    if (lane.loading) return
+    this.#turnAway(lane)
+    if (lane.loading || lane.parked.length === 0) return
     lane.loading = true
     this.#queue.push(lane)
     this.#next()
+  }
+
+  /** While Postgres is away nothing can be loaded, for however long that is. */
+  #turnAway(lane: Lane): void {
+    const away = this.#context.turnedAway(false)
+    if (away) for (const attempt of lane.parked.splice(0)) this.#context.refuse(attempt, away)
   }
 
   /** After a failover everything is loaded anew: as wallets are needed, and never all at once. */
@@ -80,6 +87,7 @@ export class Loader {
     for (let round = 0, busy = 0; ; round += 1) {
       // While it can't be loaded callers come and go.
       lane.parked = lane.parked.filter(({ settled }) => !settled)
+      this.#turnAway(lane)
       if (lane.parked.length === 0) return nobody
       if (round > 0) await sleep(clock, 1 + jitteredMs(clock, Math.min(round, 6), 2, 100))
       let look: Look
@@ -108,8 +116,7 @@ export class Loader {
           await this.#giveUp(circuit, error)
           return nobody
         }
-        postgres.failedWith(error.cause)
-        if (postgres.stop) return nobody
+        postgres.failedToWrite(error.cause)
       }
     }
   }

@@ -4,7 +4,7 @@ import { textArray } from './array-text.js'
 import { type InspectionRow, readInspection } from './rows.js'
 import { cutRuns, halve, type Run } from './runs.js'
 import type { Filed, Verdict } from './types.js'
-import { APPEND_ROUNDS_MAX, judgeBehindBad, judgeRun } from './verdicts.js'
+import { APPEND_ROUNDS_MAX, judgeBehindBad, judgeLocked, judgeRun } from './verdicts.js'
 import { isLocked, waitOnce } from './wait-once.js'
 
 const APPENDED: Verdict = { type: 'appended' }
@@ -28,6 +28,8 @@ interface Answer {
 /** Entries of many wallets in one statement, and what became of each. See sql/0002_journal.sql for what is compared, and why in this order. */
 export class Appending {
   readonly #postgres: Postgres
+  /** Wallets whose row somebody had locked the last time. They are not waited for again, nor is whoever is sent with them. */
+  readonly #locked = new Set<string>()
 
   constructor(postgres: Postgres) {
     this.#postgres = postgres
@@ -39,26 +41,39 @@ export class Appending {
     let clock = 0
     let open = runs
     for (let round = 1; open.length > 0; round += 1) {
-      const answer = await this.#appendRuns(open, verdicts)
+      const skipLocked = this.#locked.size > 0 && open.some(({ ref }) => this.#locked.has(ref))
+      const answer = await this.#appendRuns(open, verdicts, skipLocked)
       clock = Math.max(clock, answer.clock)
       const fitting = answer.refused.length > 0 ? await this.#inspect(answer.refused, verdicts) : []
-      // Who met a locked row has waited for it already, and with it everybody else in the batch.
+      if (skipLocked) this.#forgetFree(open, verdicts)
       open = round < APPEND_ROUNDS_MAX && !answer.skippedLocked ? fitting : []
+      // Who met a locked row has waited for it already, and with it everybody else in the batch.
+      if (answer.skippedLocked) {
+        for (const { ref } of fitting) this.#locked.add(ref)
+        judgeLocked(fitting, verdicts)
+      }
     }
     for (const [place, of] of copies) verdicts[place] = verdicts[of] as Verdict
     return { verdicts, clock }
   }
 
-  async #appendRuns(runs: readonly Run[], verdicts: Verdict[]): Promise<Answer> {
+  #forgetFree(runs: readonly Run[], verdicts: readonly Verdict[]): void {
+    // What found a gap may rest on what is left out: then its row is as it was.
+    for (const { ref, places } of runs) {
+      if (verdicts[places.at(-1) as number]?.type !== 'gap') this.#locked.delete(ref)
+    }
+  }
+
+  async #appendRuns(runs: readonly Run[], verdicts: Verdict[], skipLocked: boolean): Promise<Answer> {
     const values = appendValues(runs)
-    if (!values) return this.#bisect(runs, verdicts)
+    if (!values) return this.#bisect(runs, verdicts, skipLocked)
     let row: AppendRow
     try {
       const alone = runs.length === 1 && runs[0]?.entries.length === 1
-      row = await (alone ? this.#sendOne(values) : this.#send(values))
+      row = await (alone && !skipLocked ? this.#sendOne(values) : this.#send(values, skipLocked))
     } catch (error) {
       if (!(error instanceof PostgresError) || error.outcome !== 'data') throw error
-      return this.#bisect(runs, verdicts)
+      return this.#bisect(runs, verdicts, skipLocked)
     }
     const refused = new Set(row.refused)
     const present = new Set(row.present)
@@ -90,25 +105,25 @@ export class Appending {
     return this.#send(values, waited)
   }
 
-  #send(values: readonly Buffer[], waited = false): Promise<AppendRow> {
+  #send(values: readonly Buffer[], skipLocked: boolean): Promise<AppendRow> {
     return waitOnce(async (skippedLocked) => {
       const [row] = await this.#postgres.query<Omit<AppendRow, 'skippedLocked'>>('append', [...values, skippedLocked])
       if (!row) throw new Error('append returned no row')
       return { ...row, skippedLocked }
-    }, waited)
+    }, skipLocked)
   }
 
   /** Postgres can't take something in here. The rest of the batch must not pay for it: halves, until the one is alone. */
-  async #bisect(runs: readonly Run[], verdicts: Verdict[]): Promise<Answer> {
+  async #bisect(runs: readonly Run[], verdicts: Verdict[], skipLocked: boolean): Promise<Answer> {
     const halves = halve(runs)
     if (!halves) {
       for (const place of runs[0]?.places ?? []) verdicts[place] = { type: 'bad' }
       return { refused: [], clock: 0, skippedLocked: false }
     }
-    const first = await this.#appendRuns(halves[0], verdicts)
+    const first = await this.#appendRuns(halves[0], verdicts, skipLocked)
     const left = judgeBehindBad(halves[0].at(-1) as Run, halves[1], verdicts)
     if (left.length === 0) return first
-    const second = await this.#appendRuns(left, verdicts)
+    const second = await this.#appendRuns(left, verdicts, skipLocked)
     return {
       refused: [...first.refused, ...second.refused],
       clock: Math.max(first.clock, second.clock),

@@ -55,4 +55,11 @@ export { type Ask, prove, stop } from './standing.js'
 export { JournalEnds, StockUnreadable } from './stock.js'
 export { isStorable, isStorableEntry } from './storable.js'
 export * from './types.js'
-export { APPEND_ROUNDS_MAX, type Inspection, type Judgement, judgeBehindBad, judgeRun } from './verdicts.js'
+export {
+  APPEND_ROUNDS_MAX,
+  type Inspection,
+  type Judgement,
+  judgeBehindBad,
+  judgeLocked,
+  judgeRun,
+} from './verdicts.js'

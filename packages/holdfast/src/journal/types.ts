@@ -16,14 +16,14 @@ export type Owner = 'redis' | 'postgres'
  * - `appended`: it is in the journal now. `there`: it was before. Both are a yes.
  * - `seen`: its key made another entry before.
  * - `epoch`: the wallet lives under another epoch (`epoch`), decided for by `owner`; this entry will never be accepted.
- * - `gap`: what it rests on is not there yet, or its row was locked: it may fit later.
+ * - `gap`: what it rests on is not there yet, or its row was `locked`: it may fit later.
  * - `stale`: it rests on something else than what is there, or on an entry that will never be: it will never be accepted.
  * - `late`: its deadline is past.
  * - `bad`: Postgres can't take the data itself. What rests on it is `stale`.
  */
 export type Verdict =
   | { type: 'appended' | 'there' | 'seen' | 'late' | 'bad' }
-  | { type: 'gap'; seq: number }
+  | { type: 'gap'; seq: number; locked?: boolean }
   | { type: 'epoch'; epoch: number; owner: Owner }
   | { type: 'stale'; epoch: number }
 

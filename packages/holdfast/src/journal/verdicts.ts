@@ -64,6 +64,13 @@ export function judgeRun(run: Run, inspections: readonly Inspection[], clock: nu
   return { verdicts, fits: from >= 0 ? partOf(run, from, to) : null }
 }
 
+/** What would fit was left out, because somebody has its row locked: nothing is missing before it. */
+export function judgeLocked(runs: readonly Run[], verdicts: Verdict[]): void {
+  for (const { places } of runs) {
+    for (const place of places) verdicts[place] = { ...(verdicts[place] as Verdict & { type: 'gap' }), locked: true }
+  }
+}
+
 /** What rests on an entry that can't be stored will never be accepted: that is the verdict for the runs behind `before`, as far as they do. Returns the others. */
 export function judgeBehindBad(before: Run, runs: readonly Run[], verdicts: Verdict[]): readonly Run[] {
   let last = before

@@ -21,7 +21,7 @@ export async function waitOnce<T>(send: (skipLocked: boolean) => Promise<T>, wai
     } catch (error) {
       const again = error instanceof PostgresError && error.outcome === 'retry' && attempt < ATTEMPTS_MAX
       if (!again) throw error
-      skipLocked = isLocked(error)
+      skipLocked ||= isLocked(error)
       await setTimeout(Math.random() * BACKOFF_MS * 2 ** attempt)
     }
   }

@@ -25,14 +25,17 @@ describe('connecting', () => {
     expect(await refusal(Holdfast.connect(options))).toMatchObject({ code: 'incompatible' })
   })
 
-  it.each(['migrate', 'strict'])('refuses %s if it is neither true nor false, before anything is changed', async (name) => {
-    const postgres = await emptyDatabase()
-    const error = await refusal(Holdfast.connect({ redis: NO_REDIS, postgres, [name]: 'false' }))
-    expect(error).toMatchObject({ code: 'invalid_argument', argument: name })
-    const pool = new pg.Pool({ connectionString: postgres })
-    expect((await pool.query(`SELECT to_regnamespace('holdfast') AS schema`)).rows).toEqual([{ schema: null }])
-    await pool.end()
-  })
+  it.each(['migrate', 'strict'])(
+    'refuses %s if it is neither true nor false, before anything is changed',
+    async (name) => {
+      const postgres = await emptyDatabase()
+      const error = await refusal(Holdfast.connect({ redis: NO_REDIS, postgres, [name]: 'false' }))
+      expect(error).toMatchObject({ code: 'invalid_argument', argument: name })
+      const pool = new pg.Pool({ connectionString: postgres })
+      expect((await pool.query(`SELECT to_regnamespace('holdfast') AS schema`)).rows).toEqual([{ schema: null }])
+      await pool.end()
+    },
+  )
 
   it('works without Redis, and does not take long to find out', async () => {
     const postgres = await freshDatabase()

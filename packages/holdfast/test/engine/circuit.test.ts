@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { Circuit } from '../../src/engine/circuit.js'
+import { HoldfastError } from '../../src/errors/index.js'
 import { PostgresError } from '../../src/postgres/index.js'
 import { TestClock } from './support/clock.js'
 
@@ -10,12 +11,14 @@ let circuit: Circuit
 let changes: boolean[]
 let there: boolean
 let probes: number
+let owed: boolean
 
 beforeEach(() => {
   clock = new TestClock()
   changes = []
   there = false
   probes = 0
+  owed = false
   circuit = new Circuit(clock, {
     patienceMs: PATIENCE_MS,
     probe: async () => {
@@ -23,6 +26,7 @@ beforeEach(() => {
       if (!there) throw new Error('away')
     },
     onChange: (open) => changes.push(open),
+    owes: () => owed,
   })
 })
 
@@ -105,5 +109,73 @@ describe('a circuit', () => {
     clock.pass(10_000)
     await turn()
     expect(probes).toBe(0)
+  })
+
+  describe('after a write has failed', () => {
+    const write = (answer: Promise<unknown>) => circuit.watchWrite(PATIENCE_MS, answer).catch(() => {})
+    const fail = () => write(Promise.reject(new HoldfastError('unavailable')))
+
+    it('opens when the next one fails as well, whatever is read in between', async () => {
+      await fail()
+      clock.pass(PATIENCE_MS)
+      circuit.worked()
+      await fail()
+      expect(circuit.open).toBe(true)
+    })
+
+    it('stays open for what is read and for probes, while something waits to be written, and closes when that is', async () => {
+      owed = true
+      there = true
+      await fail()
+      clock.pass(PATIENCE_MS)
+      await fail()
+      for (let seconds = 0; seconds < 10; seconds += 1) {
+        circuit.worked()
+        clock.pass(1_000)
+        await turn()
+      }
+      expect([circuit.open, changes]).toEqual([true, [true]])
+      expect(probes).toBeGreaterThan(3)
+      await write(Promise.resolve())
+      expect([circuit.open, changes]).toEqual([false, [true, false]])
+      const asked = probes
+      clock.pass(10_000)
+      await turn()
+      expect(probes).toBe(asked)
+    })
+
+    it('is closed by a probe where nothing waits, so that somebody can find out', async () => {
+      there = true
+      await fail()
+      clock.pass(PATIENCE_MS)
+      await fail()
+      clock.pass(1_200)
+      await turn()
+      expect([circuit.open, changes]).toEqual([false, [true, false]])
+    })
+
+    it('takes one that gets no answer for one that failed, until it is answered', async () => {
+      owed = true
+      let answer: (value?: unknown) => void = () => {}
+      const writing = write(
+        new Promise((resolve) => {
+          answer = resolve
+        }),
+      )
+      clock.pass(PATIENCE_MS)
+      circuit.worked()
+      expect(circuit.open).toBe(true)
+      answer()
+      await writing
+      expect(circuit.open).toBe(false)
+    })
+
+    it('goes by what is read, where a row was locked: that is no matter of others', async () => {
+      await write(Promise.reject(new HoldfastError('unavailable', undefined, { outcome: 'retry' })))
+      clock.pass(PATIENCE_MS)
+      circuit.worked()
+      await fail()
+      expect(circuit.open).toBe(false)
+    })
   })
 })

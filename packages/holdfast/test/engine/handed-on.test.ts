@@ -21,7 +21,7 @@ it('sends nobody on twice when Postgres fails after some of a batch were sent on
     clock: systemClock,
     options: DEFAULT_OPTIONS,
     telemetry: {},
-    postgres: { failedWith: () => {}, worked: () => {} },
+    postgres: { failedToWrite: () => {}, worked: () => {} },
     redisAt: () => ({ open: false }),
     turnedAway: () => null,
     learnPostgresClock: () => {},

@@ -1,75 +1,88 @@
-import { afterAll, expect, it } from 'vitest'
+import pg from 'pg'
+import { afterAll, afterEach, expect, it, vi } from 'vitest'
+import { freshDatabase, freshRedis } from '../../../../test/servers.js'
 import { PostgresJournal } from '../../src/journal/index.js'
 import { command } from '../../src/machine/index.js'
 import { Postgres } from '../../src/postgres/index.js'
 import { Keys } from '../../src/redis/index.js'
-import { NO_REDIS, until } from '../api/support/paths.js'
-import { Engines, openWallet, ownServers } from './support/engines.js'
+import { until } from '../api/support/paths.js'
+import { Engines, openWallet } from './support/engines.js'
 
-/** Rows that somebody keeps locked, on the Postgres path. */
+/** Somebody keeps the row of one wallet locked: a process that was stopped in the middle of a statement, or a person with a shell. */
+
 const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 8), shards: 1 })
 const engines = new Engines(keys)
-const { url, journal } = await ownServers()
-const hasty = new Postgres(url, { lockTimeoutMs: 200 })
-const holder = new Postgres(url, { idleInTransactionTimeoutMs: 60_000 })
+const redisUrl = await freshRedis()
+const url = await freshDatabase()
+const postgres = new Postgres(url, { lockTimeoutMs: 100 })
+const journal = new PostgresJournal(postgres)
+const keeper = new pg.Client(url)
+await keeper.connect()
 
+afterEach(() => engines.close())
 afterAll(async () => {
-  await engines.close()
-  await hasty.close()
-  await holder.close()
+  await keeper.end()
+  await postgres.close()
 })
 
-const LEDGER = { memory: false, timeoutMs: 20_000 }
-const tooMuch = (key: string) => command({ kind: 'debit', key, amount: 100 })
+const credit = (key: string) => command({ kind: 'credit', key, amount: 1 })
 
-/** A refusal waits at the gate until its row is locked. */
-class GatedJournal extends PostgresJournal {
-  gate: Promise<void> | null = null
-  asked = 0
-
-  override async confirm(...asked: Parameters<PostgresJournal['confirm']>): ReturnType<PostgresJournal['confirm']> {
-    this.asked += 1
-    await this.gate
-    return super.confirm(...asked)
+async function start(id: string) {
+  const [place, other] = [keys.of(id), keys.of(`beside ${id}`)]
+  await openWallet(journal, place, id)
+  await openWallet(journal, other, `beside ${id}`)
+  let gaps = 0
+  const count = (_: string, labels?: Record<string, string>) => {
+    if (labels?.verdict === 'gap') gaps += 1
   }
+  const options = { sweepEveryMs: 600_000, timeoutMs: 20_000 }
+  const { engine } = engines.start({ redisUrl, postgres, journal, telemetry: { count }, options })
+  for (const one of [place, other]) await engine.submit(one, credit('in'), { memory: true })
+  await until(() => engine.load.backlog === 0)
+  const lock = async () => {
+    await keeper.query('BEGIN')
+    await keeper.query('SELECT FROM holdfast.wallets WHERE ref = $1 FOR UPDATE', [place.ref])
+  }
+  const row = async () => (await journal.read([place.ref]))[0]
+  return { engine, place, other, lock, row, gaps: () => gaps }
 }
 
-it('holds up the refusals of nobody else, and is told no once it is free', async () => {
-  const [locked, free] = [keys.of('locked'), keys.of('free')]
-  await openWallet(journal, locked, 'locked')
-  await openWallet(journal, free, 'free')
-  const gated = new GatedJournal(hasty)
-  const events: string[] = []
-  const { engine } = engines.start({
-    redisUrl: NO_REDIS,
-    postgres: hasty,
-    journal: gated,
-    telemetry: { log: (_level, event) => void events.push(event) },
-    options: { sweepEveryMs: 600_000 },
-  })
-  const refused = { code: 'insufficient_funds' }
-  await expect(engine.submit(free, tooMuch('first'), LEDGER)).rejects.toMatchObject(refused)
+it('is waited for once; others go on, and the wallet as soon as it is let go, as it was', async () => {
+  const { engine, place, other, lock, row, gaps } = await start('locked')
+  const before = await row()
+  const query = vi.spyOn(postgres, 'query')
+  const append = vi.spyOn(journal, 'append')
+  await lock()
+  const waits = [engine.submit(place, credit('ledger'), { memory: false })]
+  for (let n = 0; gaps() < 100; n += 1) {
+    await engine.submit(place, credit(`memory ${n}`), { memory: true })
+    if (n % 4 === 0) waits.push(engine.submit(place, credit(`ledger ${n}`), { memory: false }))
+    expect(await engine.submit(other, credit(`${n}`), { memory: false })).toMatchObject({ durability: 'ledger' })
+  }
+  expect(await row()).toEqual(before)
+  const { backlog } = engine.load
+  await keeper.query('COMMIT')
+  await Promise.all(waits)
+  await until(() => engine.load.backlog === 0)
+  expect(await row()).toMatchObject({ epoch: before?.epoch, seq: 1 + backlog })
+  const calls = await Promise.allSettled(query.mock.results.map(({ value }) => value))
+  const inVain = calls.filter((call) => call.status === 'rejected' && call.reason.sqlstate === '55P03')
+  expect(inVain).toHaveLength(1)
+  // What waits is not sent twice at once.
+  for (const [filed] of append.mock.calls) expect(filed.length).toBeLessThanOrEqual(backlog + 1)
+})
 
-  let open = (): void => {}
-  gated.gate = new Promise((resolve) => {
-    open = resolve
+it('is waited for when all is to be committed that was acknowledged from memory', async () => {
+  const { engine, place, lock, row, gaps } = await start('closing')
+  await lock()
+  expect(await engine.submit(place, credit('a'), { memory: true })).toMatchObject({ durability: 'memory' })
+  let closed = false
+  const closing = engine.close().then(() => {
+    closed = true
   })
-  const before = gated.asked
-  let told = 'nothing'
-  const waiting = engine.submit(locked, tooMuch('waits'), LEDGER).catch((error) => {
-    told = error.code
-  })
-  await until(() => gated.asked > before)
-  await holder.transaction(async (tx) => {
-    await tx.execute('lock', `SELECT FROM wallets WHERE ref = '${locked.ref}' FOR UPDATE`)
-    gated.gate = null
-    open()
-    for (let n = 0; n < 20; n += 1)
-      await expect(engine.submit(free, tooMuch(`meanwhile ${n}`), LEDGER)).rejects.toMatchObject(refused)
-    expect(told).toBe('nothing')
-    expect(engine.load.refusals).toBeLessThanOrEqual(1)
-  })
-  await waiting
-  expect(told).toBe('insufficient_funds')
-  expect(events).not.toContain('postgres_away')
+  await until(() => gaps() >= 3)
+  expect(closed).toBe(false)
+  await keeper.query('COMMIT')
+  await closing
+  expect(await row()).toMatchObject({ seq: 2 })
 })

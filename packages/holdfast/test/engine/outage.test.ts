@@ -1,9 +1,11 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { Redis } from 'ioredis'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { freshDatabase, freshRedis } from '../../../../test/servers.js'
 import type { Engine, EngineOptions } from '../../src/engine/index.js'
 import { PostgresJournal } from '../../src/journal/index.js'
-import { command } from '../../src/machine/index.js'
+import { type Command, command } from '../../src/machine/index.js'
 import { Postgres } from '../../src/postgres/index.js'
 import { Keys } from '../../src/redis/index.js'
 import { until } from '../api/support/paths.js'
@@ -44,6 +46,9 @@ const credit = (key: string) => command({ kind: 'credit', key, amount: 1 })
 
 const open = (id: string) => openWallet(journal, place(id), id)
 
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as () => void
+
 describe('while Postgres is away', () => {
   it('keeps no refusals for callers who have gone', async () => {
     await open('w')
@@ -59,6 +64,60 @@ describe('while Postgres is away', () => {
       for (const { status } of await Promise.allSettled(refused)) expect(status).toBe('rejected')
     }
     await until(() => engine.load.refusals === 0)
+  })
+
+  it('keeps nobody who waited for an entry, and has gone', async () => {
+    await open('w')
+    // It is not known to be away while all of them come.
+    const engine = startEngine({ sweepEveryMs: 600_000, postgresPatienceMs: 60_000 })
+    await engine.submit(place('w'), credit('in'), { memory: true })
+    await until(() => engine.load.backlog === 0)
+    proxy.hold()
+    await engine.submit(place('w'), credit('waits'), { memory: true })
+    const asked: WeakRef<Command>[] = []
+    const refused = Array.from({ length: 500 }, (_, n) => {
+      const tooMuch = command({ kind: 'debit', key: `${n}`, amount: 20 })
+      asked.push(new WeakRef(tooMuch))
+      return engine.submit(place('w'), tooMuch, { memory: true, timeoutMs: 500 })
+    })
+    // Emptied: what an error was made in is remembered with it.
+    for (const { status } of await Promise.allSettled(refused.splice(0))) expect(status).toBe('rejected')
+    proxy.refuse()
+    await until(() => {
+      collectGarbage()
+      return asked.filter((one) => one.deref()).length < 50
+    })
+    expect(engine.load.backlog).toBe(1)
+  })
+
+  it('tells who comes and would have to wait for an entry that it is', async () => {
+    await open('w')
+    const engine = startEngine({ sweepEveryMs: 600_000 })
+    await engine.submit(place('w'), credit('in'), { memory: true })
+    await until(() => engine.load.backlog === 0)
+    proxy.refuse()
+    await engine.submit(place('w'), credit('waits'), { memory: true })
+    await until(() => !engine.health.postgres)
+    const tooMuch = command({ kind: 'debit', key: 'too much', amount: 20 })
+    const refused = engine.submit(place('w'), tooMuch, { memory: true, timeoutMs: 20_000 })
+    await expect(refused).rejects.toMatchObject({ code: 'unavailable' })
+  })
+
+  it('tells who needs a wallet loaded that it is, those too whose turn has not come', async () => {
+    const ids = Array.from({ length: 5 }, (_, n) => `w${n}`)
+    for (const id of ids) await open(id)
+    const engine = startEngine({ sweepEveryMs: 600_000, loadsMax: 1 })
+    proxy.refuse()
+    const calls = ids.map((id) => engine.submit(place(id), credit('in'), { memory: true, timeoutMs: 20_000 }))
+    for (const call of await Promise.allSettled(calls)) {
+      expect(call).toMatchObject({ status: 'rejected', reason: { code: 'unavailable' } })
+    }
+    const later = engine.submit(place('w0'), credit('in'), { memory: true, timeoutMs: 20_000 })
+    await expect(later).rejects.toMatchObject({ code: 'unavailable' })
+    proxy.behave()
+    for (const id of ids) {
+      await until(() => engine.submit(place(id), credit('in'), { memory: true }).then(Boolean, () => false))
+    }
   })
 
   it('leaves what waits in Redis there', async () => {

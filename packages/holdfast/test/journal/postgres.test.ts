@@ -295,22 +295,38 @@ test('a row that somebody keeps locked is waited for once, and holds up nobody e
     if (query !== 'renewPlans') statements.push(query)
   }
   const watched = new Postgres(url, { ...HASTY, telemetry: { observe } })
+  const lock = `SELECT FROM wallets WHERE ref = '${locked.ref}' FOR UPDATE`
   const filed = [...locked.file(locked.credit('a')), ...free.file(free.credit('a'))]
   await holder.transaction(async (tx: Transaction) => {
-    await tx.execute('lock', `SELECT FROM wallets WHERE ref = '${locked.ref}' FOR UPDATE`)
-    expect(await append(new PostgresJournal(watched), filed)).toEqual([{ type: 'gap', seq: 0 }, { type: 'appended' }])
+    await tx.execute('lock', lock)
+    const patient = new PostgresJournal(watched)
+    const waits = { type: 'gap', seq: 0, locked: true }
+    expect(await append(patient, filed)).toEqual([waits, { type: 'appended' }])
+    expect(statements.splice(0)).toEqual(['append', 'append', 'inspectRefused'])
+    // Nobody waits for it a second time, whether in company or alone.
+    expect(await append(patient, [...filed, ...free.file(free.credit('b'))])).toEqual([
+      waits,
+      { type: 'there' },
+      { type: 'appended' },
+    ])
+    expect(await append(patient, filed.slice(0, 1))).toEqual([waits])
+    expect(statements.splice(0)).toEqual(['append', 'inspectRefused', 'append', 'inspectRefused'])
+    // Who does not meet it goes the usual way.
+    expect(await append(patient, free.file(free.credit('c')))).toEqual([{ type: 'appended' }])
+    expect(statements.splice(0)).toEqual(['appendOne'])
   })
-  expect(statements).toEqual(['append', 'append', 'inspectRefused'])
   expect(await verdictsOf(journal, filed)).toEqual(['appended', 'there'])
 
-  statements.length = 0
   const alone = locked.file(locked.credit('b'))
+  const hasty = new PostgresJournal(watched)
   await holder.transaction(async (tx: Transaction) => {
-    await tx.execute('lock', `SELECT FROM wallets WHERE ref = '${locked.ref}' FOR UPDATE`)
-    expect(await append(new PostgresJournal(watched), alone)).toEqual([{ type: 'gap', seq: 1 }])
+    await tx.execute('lock', lock)
+    expect(await append(hasty, alone)).toEqual([{ type: 'gap', seq: 1, locked: true }])
   })
-  expect(statements).toEqual(['appendOne', 'append', 'inspectRefused'])
-  expect(await verdictsOf(journal, alone)).toEqual(['appended'])
+  expect(statements.splice(0)).toEqual(['appendOne', 'append', 'inspectRefused'])
+  expect(await append(hasty, alone)).toEqual([{ type: 'appended' }])
+  expect(await append(hasty, locked.file(locked.credit('c')))).toEqual([{ type: 'appended' }])
+  expect(statements).toEqual(['append', 'appendOne'])
   await holder.close()
   await watched.close()
 })
