@@ -98,6 +98,11 @@ export class Circuit {
     this.#parts.onChange(false)
   }
 
+  wrote(): void {
+    this.#unwritten = false
+    this.worked()
+  }
+
   /** The operator has acted. */
   release(): void {
     this.#stop = null
@@ -129,8 +134,7 @@ export class Circuit {
     const cancel = this.#clock.after(patienceMs, unanswered, true)
     try {
       const written = await answer
-      this.#unwritten = false
-      this.worked()
+      this.wrote()
       return written
     } catch (error) {
       this.failedToWrite(error)

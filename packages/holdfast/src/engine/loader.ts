@@ -142,7 +142,7 @@ export class Loader {
       return raised
     })
     if (!snapshot) return 'missing'
-    this.#context.postgres.worked()
+    this.#context.postgres.wrote()
     this.#context.learnPostgresClock(snapshot.clock)
     lane.distrust(snapshot.state.epoch)
     lane.owned = null
