@@ -2,8 +2,12 @@ import { HoldfastError } from '../errors/index.js'
 import type { Entry } from '../machine/index.js'
 import type { Context } from './context.js'
 
-/** A statement took longer than it may. */
 const QUERY_CANCELED = '57014'
+
+/** It took longer than a statement may: where one wallet is loaded, that is a matter of this wallet. */
+export function tookTooLong(error: unknown): boolean {
+  return HoldfastError.is(error) && error.sqlstate === QUERY_CANCELED
+}
 
 /**
  * Has open holds noted, so that who loads a wallet need not read back to the oldest of them. One wallet at a time: the first time may take long
@@ -27,7 +31,7 @@ export class Checkpoints {
 
   /** If that was because there is too much to read, the next one may find less. */
   loadFailed(ref: string, error: unknown): void {
-    if (HoldfastError.is(error) && error.sqlstate === QUERY_CANCELED) this.#want(ref)
+    if (tookTooLong(error)) this.#want(ref)
   }
 
   #want(ref: string): void {

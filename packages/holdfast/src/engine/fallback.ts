@@ -3,6 +3,7 @@ import type { Filed, Verdict } from '../journal/index.js'
 import { type CommandKind, decide, type Entry, type Rejection, type Stock } from '../machine/index.js'
 import type { Rest, Touch } from '../sequencer/index.js'
 import { type Attempt, notStorable } from './attempt.js'
+import { tookTooLong } from './checkpoints.js'
 import { jitteredMs, sleep } from './clock.js'
 import type { Confirmer } from './confirmer.js'
 import { CLOCK_SLACK_MS, type Context } from './context.js'
@@ -157,7 +158,7 @@ export class Fallback {
     const { clock, options, postgres, telemetry } = this.#context
     lane.owned = null
     if (!postgres.open) telemetry.log?.('warn', 'postgres_path_failed', { reason: String(error) })
-    postgres.failedToWrite(error)
+    if (!tookTooLong(error)) postgres.failedToWrite(error)
     const queued = new Set(lane.fallback)
     for (const attempt of group) {
       // It waits for the next batch already.

@@ -4,6 +4,7 @@ import { type Entry, hasNumbers, type WalletState } from '../machine/index.js'
 import type { Place } from '../redis/index.js'
 import type { Look } from '../sequencer/index.js'
 import type { Attempt } from './attempt.js'
+import { tookTooLong } from './checkpoints.js'
 import type { Circuit } from './circuit.js'
 import { jitteredMs, sleep } from './clock.js'
 import type { Context } from './context.js'
@@ -116,7 +117,7 @@ export class Loader {
           await this.#giveUp(circuit, error)
           return nobody
         }
-        postgres.failedToWrite(error.cause)
+        if (!tookTooLong(error.cause)) postgres.failedToWrite(error.cause)
       }
     }
   }
