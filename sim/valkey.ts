@@ -189,9 +189,21 @@ export class Valkey {
     this.#write(this.#replicationIdAt, id)
   }
 
+  /** Where the server keeps it: what it says changes with that place alone, and there are copies. */
   #find(id: string): number {
-    const [, value] = new RegExp(`${id}:(\\w{40})`).exec(String(this.call('INFO', 'server', 'replication'))) ?? []
-    return Buffer.from(this.#exports.memory.buffer).indexOf(value as string)
+    const said = (): string =>
+      new RegExp(`${id}:(\\w{40})`).exec(String(this.call('INFO', 'server', 'replication')))?.[1] ?? ''
+    const before = said()
+    for (let at = -1; ; ) {
+      at = Buffer.from(this.#exports.memory.buffer).indexOf(before, at + 1)
+      if (at < 0) throw new Error(`Valkey does not keep its ${id}`)
+      this.#write(
+        at,
+        before.replace(/^./, (first) => (first === '0' ? '1' : '0')),
+      )
+      if (said() !== before) return at
+      this.#write(at, before)
+    }
   }
 
   #write(at: number, id: string): void {
