@@ -105,8 +105,9 @@ export class Circuit {
 
   /** The operator has acted. */
   release(): void {
+    // What failed before the operator acted failed for that.
+    if (this.#stop || !this.#parts.owes?.()) this.#unwritten = false
     this.#stop = null
-    if (!this.#parts.owes?.()) this.#unwritten = false
     this.worked()
   }
 

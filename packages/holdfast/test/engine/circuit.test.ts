@@ -154,6 +154,16 @@ describe('a circuit', () => {
       expect([circuit.open, changes]).toEqual([false, [true, false]])
     })
 
+    it('is closed by a probe that finds that the operator has acted: that was why', async () => {
+      owed = true
+      there = true
+      await write(Promise.reject(new HoldfastError('reconcile_required')))
+      expect([circuit.open, circuit.stop]).toEqual([true, expect.any(HoldfastError)])
+      clock.pass(1_200)
+      await turn()
+      expect([circuit.open, circuit.stop]).toEqual([false, null])
+    })
+
     it('takes one that gets no answer for one that failed, until it is answered', async () => {
       owed = true
       let answer: (value?: unknown) => void = () => {}
