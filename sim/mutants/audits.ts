@@ -27,7 +27,7 @@ export const AUDITS: readonly Mutant[] = [
       ...LOOK_ONCE,
     ],
     within: 100,
-    from: 8,
+    from: 30,
   },
   {
     rule: 'an audit takes a state that was loaded meanwhile for what it is',

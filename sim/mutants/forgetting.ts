@@ -17,7 +17,7 @@ export const FORGETTING: readonly Mutant[] = [
       { file: LUA, find: 'decide(w, c, math.max(c.at, w.at))', replace: 'decide(w, c, math.max(c.at, w.clock))' },
     ],
     within: 600,
-    from: 930,
+    from: 1_185,
   },
   {
     rule: 'wallets used from memory come with their last results',
@@ -37,7 +37,7 @@ export const FORGETTING: readonly Mutant[] = [
         replace: '',
       },
     ],
-    within: 10,
+    within: 40,
     from: 19_720,
   },
   {
@@ -65,6 +65,7 @@ export const FORGETTING: readonly Mutant[] = [
       },
     ],
     within: 100,
+    from: 160,
   },
   {
     rule: 'wallets used from memory have no Postgres path',

@@ -48,7 +48,7 @@ export const PROTOCOL: readonly Mutant[] = [
       },
     ],
     within: 600,
-    from: 105,
+    from: 125,
   },
   {
     rule: 'a gap is not accepted',
@@ -112,7 +112,8 @@ export const PROTOCOL: readonly Mutant[] = [
         replace: "string.find(info, 'run_id:', 1, true) - 7",
       },
     ],
-    within: 400,
+    within: 100,
+    from: 235,
   },
   {
     rule: 'take-over first',
@@ -162,6 +163,7 @@ export const PROTOCOL: readonly Mutant[] = [
     ],
     from: 140,
     within: 60,
+    from: 305,
   },
   {
     rule: 'a "no" is an answer too',
@@ -205,6 +207,7 @@ export const PROTOCOL: readonly Mutant[] = [
     patches: [{ file: `${ENGINE}/router.ts`, find: 'if (askedAt >= attempt.unansweredUntil)', replace: 'if (true)' }],
     from: 80,
     within: 300,
+    from: 320,
   },
   {
     rule: 'deadline',
@@ -247,7 +250,7 @@ export const PROTOCOL: readonly Mutant[] = [
     without: 'a call from memory that is repeated at another process is decided a second time, and told so',
     patches: NO_RECALL,
     within: 100,
-    from: 300,
+    from: 308,
   },
   {
     rule: 'idempotency, in the script and in the journal',
@@ -282,6 +285,6 @@ export const PROTOCOL: readonly Mutant[] = [
       },
     ],
     within: 100,
-    from: 33,
+    from: 55,
   },
 ]

@@ -39,20 +39,20 @@ export const STOCK: readonly Mutant[] = [
       { file: `${ENGINE}/moves.ts`, find: "kind: 'take', key:", replace: "kind: 'take', key: ++takes +" },
     ],
     within: 300,
-    from: 49,
+    from: 310,
   },
   {
     rule: 'what is on its way between buckets is not sold out',
     without: 'somebody is refused while what is wanted is in no bucket for a moment',
     patches: [{ file: `${ENGINE}/moves.ts`, find: 'return !arrived && open.length === 0', replace: 'return true' }],
     within: 300,
-    from: 49,
+    from: 190,
   },
   {
     rule: 'what refused checkouts rest on is asked about',
     without: 'somebody is told no by a Redis whose time is over',
     patches: [{ file: `${ENGINE}/grounds.ts`, find: 'if (stands) {', replace: 'if (stands || epoch > 0) {' }],
     within: 200,
-    from: 300,
+    from: 355,
   },
 ]
