@@ -50,8 +50,8 @@ export const FORGETTING: readonly Mutant[] = [
         replace: 'return false && lane.active === 0',
       },
     ],
-    within: 10,
-    from: 625,
+    within: 40,
+    from: 2_665,
   },
   {
     rule: 'no epoch is given twice',

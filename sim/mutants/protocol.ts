@@ -222,7 +222,7 @@ export const PROTOCOL: readonly Mutant[] = [
       'a call that was held up is decided by who was promoted, whose clock is behind, after its retry was refused',
     patches: [{ file: LUA, find: 'if told_life ~= life or clock', replace: 'if clock' }],
     within: 60,
-    from: 10,
+    from: 860,
   },
   {
     rule: 'pending entries are never overwritten',
