@@ -17,6 +17,7 @@ export class Checkpoints {
   readonly #context: Context
   readonly #wanted = new Set<string>()
   #busy = false
+  #stopped = false
 
   constructor(context: Context) {
     this.#context = context
@@ -34,7 +35,14 @@ export class Checkpoints {
     if (tookTooLong(error)) this.#want(ref)
   }
 
+  /** Nothing more is noted. */
+  stop(): void {
+    this.#stopped = true
+    this.#wanted.clear()
+  }
+
   #want(ref: string): void {
+    if (this.#stopped) return
     this.#wanted.add(ref)
     if (!this.#busy) void this.#work()
   }

@@ -1,6 +1,9 @@
 import { HoldfastError } from '../errors/index.js'
 import { type Clock, jitteredMs } from './clock.js'
 
+/** What became of a write: nothing, or nobody knows. */
+const UNWRITTEN: ReadonlySet<string> = new Set(['not_executed', 'unknown', 'refused'])
+
 export interface CircuitParts {
   /** Nothing worked for so long although it was tried: then it is away. */
   readonly patienceMs: number
@@ -63,9 +66,8 @@ export class Circuit {
   }
 
   failedToWrite(error: unknown): void {
-    // A row that somebody has locked, or what can't be stored, is no matter of others.
-    const isOfItsOwn = error instanceof HoldfastError && (error.outcome === 'retry' || error.outcome === 'data')
-    if (!isOfItsOwn) this.#unwritten = true
+    // Only what the server did with it, or did not. A row that somebody has locked, what can't be stored and what can't be read are no matter of others.
+    if (error instanceof HoldfastError && UNWRITTEN.has(`${error.outcome}`)) this.#unwritten = true
     this.failedWith(error)
   }
 

@@ -349,6 +349,7 @@ export class Engine {
       })
     }
     await this.#appender.drain(this.#options.timeoutMs)
+    this.#context.checkpoints.stop()
     await this.#context.witnesses.stop()
     this.#ended = true
     this.#deadlines.close()

@@ -109,6 +109,8 @@ export class Fallback {
         await this.#step(batch)
         failures = 0
       } catch (error) {
+        // Now, and once: told of it again after the pause, the circuit would take one lost connection for two failures.
+        this.#context.postgres.failedWith(error)
         await sleep(this.#context.clock, 20 + jitteredMs(this.#context.clock, failures, 20, 1_000))
         failures += 1
         for (const share of batch) if (share.owned) this.#fail(share, error)
@@ -158,7 +160,6 @@ export class Fallback {
     const { clock, options, postgres, telemetry } = this.#context
     lane.owned = null
     if (!postgres.open) telemetry.log?.('warn', 'postgres_path_failed', { reason: String(error) })
-    if (!tookTooLong(error)) postgres.failedToWrite(error)
     const queued = new Set(lane.fallback)
     for (const attempt of group) {
       // It waits for the next batch already.
@@ -201,6 +202,7 @@ export class Fallback {
         try {
           await this.#takeOver(share)
         } catch (error) {
+          if (!tookTooLong(error)) this.#context.postgres.failedToWrite(error)
           this.#context.checkpoints.loadFailed(share.lane.place.ref, error)
           this.#fail(share, error)
         }

@@ -9,6 +9,8 @@ interface Waiting {
 
 const TOGETHER_MAX = 64
 const STATEMENTS_MAX = 2
+/** Those that have to be raised by themselves may take long, and there are other uses for connections. */
+const ALONE_MAX = 4
 
 /**
  * Raises epochs, those together that come while others are under way: a commit costs the same for one as for many. After a failover
@@ -18,6 +20,8 @@ export class Raiser {
   readonly #context: Context
   readonly #queue: Waiting[] = []
   #statements = 0
+  readonly #apart: Waiting[] = []
+  #alone = 0
 
   constructor(context: Context) {
     this.#context = context
@@ -38,13 +42,24 @@ export class Raiser {
     this.#statements -= 1
   }
 
+  #raiseAlone(waiting: Waiting): void {
+    this.#apart.push(waiting)
+    if (this.#alone < ALONE_MAX) void this.#workAlone()
+  }
+
+  async #workAlone(): Promise<void> {
+    this.#alone += 1
+    for (let next = this.#apart.shift(); next; next = this.#apart.shift()) await this.#raiseTogether([next])
+    this.#alone -= 1
+  }
+
   async #raiseTogether(together: readonly Waiting[]): Promise<void> {
     try {
       const answers = await this.#context.journal.raise(together.map(({ raise }) => raise))
       for (const [index, waiting] of together.entries()) {
         const answer = answers[index] ?? null
         // Somebody else is at it, or it takes too long: nobody but who wants this wallet has to wait for that.
-        if (answer === 'locked') void this.#raiseTogether([waiting])
+        if (answer === 'locked') this.#raiseAlone(waiting)
         else waiting.resolve(answer)
       }
     } catch (error) {

@@ -5,8 +5,8 @@ import type { EpochStep } from './epochs.js'
 import { type EntryRow, type HoldRow, readEntry, readState, type StateRow, type WalletTableRow } from './rows.js'
 import type { Raise, Snapshot, TakeOver } from './types.js'
 
-/** Reading a wallet that has grown for long without a checkpoint takes what it takes; but a connection is not to be lost for good. */
-const CHECKPOINT_MS = 300_000
+/** Reading a wallet that has grown for long without a checkpoint takes a second for a million entries. Who closes waits for it. */
+const CHECKPOINT_MS = 30_000
 const QUERY_CANCELED = '57014'
 
 /** Who decides about a wallet from now on, and the state with its open holds to begin with. */

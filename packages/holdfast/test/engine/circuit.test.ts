@@ -113,7 +113,7 @@ describe('a circuit', () => {
 
   describe('after a write has failed', () => {
     const write = (answer: Promise<unknown>) => circuit.watchWrite(PATIENCE_MS, answer).catch(() => {})
-    const fail = () => write(Promise.reject(new HoldfastError('unavailable')))
+    const fail = () => write(Promise.reject(new HoldfastError('unavailable', undefined, { outcome: 'not_executed' })))
 
     it('opens when the next one fails as well, whatever is read in between', async () => {
       await fail()
