@@ -51,7 +51,7 @@ export const FORGETTING: readonly Mutant[] = [
       },
     ],
     within: 40,
-    from: 2_665,
+    from: 1_515,
   },
   {
     rule: 'no epoch is given twice',

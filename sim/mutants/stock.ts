@@ -46,7 +46,7 @@ export const STOCK: readonly Mutant[] = [
     without: 'somebody is refused while what is wanted is in no bucket for a moment',
     patches: [{ file: `${ENGINE}/moves.ts`, find: 'return !arrived && open.length === 0', replace: 'return true' }],
     within: 300,
-    from: 190,
+    from: 485,
   },
   {
     rule: 'what refused checkouts rest on is asked about',
