@@ -10,6 +10,8 @@ import { Chance, type World } from './world.js'
 const CALLERS = 2
 const PAYMENTS = 16
 const PATIENCE_MS = 3_500
+/** Who is refused so often in a row wants what nobody can have any more. */
+const REFUSALS_MAX = 400
 /** About as long as a purchase takes when nothing is in its way. */
 const TAKES_MS = 12
 
@@ -48,6 +50,7 @@ export class Payers {
   /** How often the process that a caller asks is struck in the middle of it. */
   readonly #struck: number
   #running = 0
+  #refusals = 0
 
   constructor(world: World, seed: number, wallets: readonly string[], buyers: Buyers, parts: Parts) {
     this.#world = world
@@ -73,7 +76,7 @@ export class Payers {
   }
 
   #next(): void {
-    if (this.history.length >= PAYMENTS) {
+    if (this.history.length >= PAYMENTS || this.#refusals >= REFUSALS_MAX) {
       this.#running -= 1
       return
     }
@@ -91,8 +94,9 @@ export class Payers {
     const conclude = (entry: Entry | null): void => {
       if (over) return
       over = true
-      if (entry) this.#pay(entry, place)
-      else this.#later(() => this.#next())
+      if (entry) return this.#pay(entry, place)
+      this.#refusals += 1
+      this.#later(() => this.#next())
     }
     this.#world.plan(PATIENCE_MS, () => conclude(null))
     heard.then(
@@ -129,6 +133,7 @@ export class Payers {
       heard: { type: 'unknown' },
       tries: 0,
     }
+    this.#refusals = 0
     this.history.push(asked)
     this.#try(asked, chance.integer(1, 4))
   }

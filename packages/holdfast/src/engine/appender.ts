@@ -152,7 +152,7 @@ export class Appender {
         concluded += 1
       }
     }
-    this.#note(items, verdicts)
+    this.#context.witnesses.noteAppend(filed, verdicts)
     for (const lane of lost) lane.stales += 1
     for (const { place } of refused) this.#context.reload(place)
     for (const [lane, waiting] of gaps) {
@@ -172,18 +172,6 @@ export class Appender {
     if (clock.now() < lane.leftToOthersUntil) return true
     lane.leftToOthersUntil = clock.now() + options.takeBackEveryMs
     return false
-  }
-
-  /**
-   * What it appended shows that the journal has all of it, for that was committed last. What was there before may be much older, and in a
-   * copy of the database that lacks the rest.
-   */
-  #note(items: readonly Item[], verdicts: readonly Verdict[]): void {
-    const { witnesses } = this.#context
-    const appended = items[verdicts.findLastIndex(({ type }) => type === 'appended')]
-    if (appended) witnesses.note(appended.lane.place.ref, appended.entry)
-    const there = items[verdicts.findLastIndex(({ type }) => type === 'there')]
-    if (there) witnesses.noteFound(there.lane.place.ref, there.entry)
   }
 
   #conclude(item: Item, verdict: Verdict): void {

@@ -205,7 +205,10 @@ export class Decider {
           break
         }
         // Another reply may have brought it here before, and it may be in the journal already.
-        if (isAcked(attempt.lane, entry)) return attempt.accept(entry, false, 'ledger')
+        if (isAcked(attempt.lane, entry)) {
+          this.#context.witnesses.noteFound(attempt.lane.place.ref, entry)
+          return attempt.accept(entry, false, 'ledger')
+        }
         if (attempt.byMemory) return attempt.accept(entry, false, 'memory')
         return this.#wait(attempt, itemOf(attempt.lane, at, entry.seq), {
           attempt,

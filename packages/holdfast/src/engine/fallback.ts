@@ -191,7 +191,9 @@ export class Fallback {
     const known = await this.#context.journal.find(wanted)
     for (const [index, attempt] of keyed.entries()) {
       const entry = known[index]
-      if (entry) attempt.recall(entry)
+      if (!entry) continue
+      this.#context.witnesses.noteFound(attempt.lane.place.ref, entry)
+      attempt.recall(entry)
     }
   }
 
@@ -336,6 +338,7 @@ export class Fallback {
       const { journal, postgres, options } = this.#context
       const answer = await postgres.watchWrite(options.postgresPatienceMs, journal.append(filed))
       verdicts = answer.verdicts
+      this.#context.witnesses.noteAppend(filed, verdicts)
       const aheadMs = answer.clock - this.#context.clock.now()
       for (const share of batch) {
         if (answer.clock > 0 && share.filed.length > 0) (share.owned as Owned).aheadMs = aheadMs
@@ -373,8 +376,6 @@ export class Fallback {
     }
     if (filed.length > 0) lane.losses = 0
     for (const { ref, entry } of filed) this.#context.checkpoints.appended(ref, entry)
-    const last = filed[verdicts.findLastIndex(({ type }) => type === 'appended')]
-    if (last) this.#context.witnesses.note(lane.place.ref, last.entry)
     const proven = fresh || verdicts.at(-1)?.type === 'appended'
     if (!proven) lane.owned = null
     for (const { attempt, own, rejection, touch } of decided) {

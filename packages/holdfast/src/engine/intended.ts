@@ -174,6 +174,7 @@ export class Intended<I extends { readonly tenant: string }, B extends Written> 
     const wanted = { ref: this.#plan.targetOf(intent), key: this.#plan.commitOf(intent).key }
     const [entry] = await this.ask(patience, () => this.#context.journal.find([wanted]))
     if (!entry) throw new HoldfastError('unavailable', 'The journal does not show what it knew a moment ago')
+    this.#context.witnesses.noteFound(wanted.ref, entry)
     return entry.kind === 'void' ? this.#refusalIn(entry) : { entry, replayed: true, durability: 'ledger' }
   }
 

@@ -1,5 +1,5 @@
 import { HoldfastError } from '../errors/index.js'
-import type { Journal, Standing, Witness } from '../journal/index.js'
+import type { Filed, Journal, Standing, Verdict, Witness } from '../journal/index.js'
 import type { Context } from './context.js'
 
 /** One for each append, the last so many: those that were under way at once may be answered in another order than they were committed. */
@@ -27,14 +27,27 @@ export class Witnesses {
     this.#key = key
   }
 
-  /** An append of this was seen to succeed. */
-  note(ref: string, { epoch, seq, hash }: Omit<Witness, 'ref'>): void {
+  /**
+   * What it appended shows that the journal has all of it, for that was committed last. What was there before may be much older, and in a
+   * copy of the database that lacks the rest.
+   */
+  noteAppend(filed: readonly Filed[], verdicts: readonly Verdict[]): void {
+    const appended = filed[verdicts.findLastIndex(({ type }) => type === 'appended')]
+    if (appended) this.#noteAppended(appended.ref, appended.entry)
+    const there = filed[verdicts.findLastIndex(({ type }) => type === 'there')]
+    if (there) this.noteFound(there.ref, there.entry)
+  }
+
+  #noteAppended(ref: string, { epoch, seq, hash }: Omit<Witness, 'ref'>): void {
     this.#appended[this.#appends % KEPT] = { ref, epoch, seq, hash }
     this.#appends += 1
     this.#shareSoon()
   }
 
-  /** This was found to be in the journal, for who knows how long: it does not take the place of what was appended by us, which is later. */
+  /**
+   * This was found to be in the journal, for who knows how long: it does not take the place of what was appended by us, which is later. Whoever
+   * is told yes because of it counts on it all the same.
+   */
   noteFound(ref: string, { epoch, seq, hash }: Omit<Witness, 'ref'>): void {
     this.#found[this.#finds % KEPT] = { ref, epoch, seq, hash }
     this.#finds += 1

@@ -7,9 +7,11 @@ it('who does not see Redis keeps a wallet that nobody else uses, whatever Redis 
   const postgres = await freshDatabase()
   let reloads = 0
   let late = 0
+  let met = 0
   const telemetry = {
     count: (metric: string, { what, verdict }: { what?: string; verdict?: string } = {}) => {
       if (metric === 'holdfast_recoveries_total' && what === 'reload') reloads += 1
+      if (metric === 'holdfast_entries_total' && verdict === 'seen') met += 1
       if (metric === 'holdfast_entries_total' && (verdict === 'epoch' || verdict === 'stale')) late += 1
     },
   }
@@ -33,6 +35,7 @@ it('who does not see Redis keeps a wallet that nobody else uses, whatever Redis 
     if (late > 3) break
   }
   expect(late).toBeGreaterThan(0)
-  expect(reloads).toBeLessThanOrEqual(1)
+  // Taken back once; and loaded anew where both let the same hold expire, and the other one was first.
+  expect(reloads).toBeLessThanOrEqual(1 + met)
   await Promise.all([sees.close(), blind.close()])
 }, 120_000)

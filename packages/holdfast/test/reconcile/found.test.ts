@@ -3,7 +3,7 @@ import pg from 'pg'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { freshDatabase, freshRedis, sharedCluster } from '../../../../test/servers.js'
 import { type ConnectOptions, Holdfast, type LostEntry, type Wallet } from '../../src/index.js'
-import { refusal, until } from '../api/support/paths.js'
+import { NO_REDIS, refusal, until } from '../api/support/paths.js'
 import { startProxy } from '../redis/support/proxy.js'
 import { Dump } from './support/dump.js'
 import { onceLifted } from './support/lifted.js'
@@ -143,6 +143,21 @@ describe('that it was put back is found', () => {
       'lost 3',
       ...lost.slice(4).map(({ key }) => key),
     ])
+  })
+
+  it('by who told a caller of it after looking it up, without having appended anything or having seen Redis', async () => {
+    const hf = await connect()
+    const lose = await loseThree(hf)
+    await close(hf)
+    await raw.flushdb()
+    const blind = await connect({ redis: NO_REDIS })
+    // From here on it does not ask Redis first.
+    expect(await refusal(blind.wallet('w').debit(1_000, { key: 'too much' }))).toMatchObject({
+      code: 'insufficient_funds',
+    })
+    expect(await blind.wallet('w').debit(1, { key: 'lost 2' })).toMatchObject({ replayed: true })
+    await lose()
+    await until(isStopped(blind))
   })
 
   it('by one that starts afterwards, whatever else somebody has written beside what is known', async () => {
