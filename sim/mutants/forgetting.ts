@@ -111,6 +111,19 @@ export const FORGETTING: readonly Mutant[] = [
     within: 60,
   },
   {
+    rule: 'what was only looked up is asked after too, once a caller was told of it',
+    without: 'a key was repeated while Redis was away, Postgres is put back to before its entry, and nobody misses it',
+    patches: [
+      {
+        file: `${ENGINE}/fallback.ts`,
+        find: 'this.#context.witnesses.noteFound(attempt.lane.place.ref, entry)',
+        replace: '',
+      },
+    ],
+    within: 10,
+    from: 53_960,
+  },
+  {
     rule: 'what was handed out is past',
     without: 'the operator has acted, and it is found again for ever',
     patches: [
