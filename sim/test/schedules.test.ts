@@ -97,7 +97,7 @@ beforeAll(async () => {
 afterAll(() => build.remove())
 
 describe('the engine in the simulator', () => {
-  it(`keeps its word in ${SCHEDULES} schedules`, { timeout: 900_000 }, async () => {
+  it(`keeps its word in ${SCHEDULES} schedules`, { timeout: 1_200_000 }, async () => {
     const { code, output, report } = await build.run('--seeds', `${SCHEDULES}`, '--jobs', `${JOBS}`)
     expect(report.failures, output).toEqual([])
     expect(code).toBe(0)
