@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { freshDatabase, freshRedis } from '../../../../test/servers.js'
 import { Holdfast } from '../../src/index.js'
-import { NO_REDIS, until } from './support/paths.js'
+import { NO_REDIS } from './support/paths.js'
 
 it('who does not see Redis keeps a wallet that nobody else uses, whatever Redis has left of it', async () => {
   const postgres = await freshDatabase()
@@ -26,15 +26,14 @@ it('who does not see Redis keeps a wallet that nobody else uses, whatever Redis 
   const blind = await Holdfast.connect({ redis: NO_REDIS, postgres, audit: false })
   await sees.wallet('w').open({ currency: 'usd' })
   await sees.wallet('w').credit(1_000, { key: 'in' })
-  for (let n = 0; n < 20; n += 1) await sees.wallet('w').hold(1, { key: `left-${n}`, ttl: 200 + 100 * n })
+  for (let n = 0; n < 50; n += 1) await sees.wallet('w').hold(1, { key: `left-${n}`, ttl: 200 + 100 * n })
   reloads = 0
   // Redis lets them expire one after the other, and hears each time that another decides.
-  for (let n = 0; n < 20; n += 1) {
-    await blind.wallet('w').hold(1, { key: `h-${n}`, ttl: 1_000 })
-    await until(async () => (await blind.wallet('w').holdRef(`h-${n}`).get())?.status === 'expired', 20_000)
-    if (late > 3) break
+  for (let n = 0; n < 50 && late < 4; n += 1) {
+    await blind.wallet('w').debit(1, { key: `d-${n}` })
+    await new Promise((resolve) => setTimeout(resolve, 100))
   }
-  expect(late).toBeGreaterThan(0)
+  expect(late).toBeGreaterThan(1)
   // Taken back once; and loaded anew where both let the same hold expire, and the other one was first.
   expect(reloads).toBeLessThanOrEqual(1 + met)
   await Promise.all([sees.close(), blind.close()])
