@@ -21,6 +21,6 @@ export const PAYMENTS: readonly Mutant[] = [
       { file: LUA, find: 'if order.held and not pays_for(order, checkout.lines) then', replace: 'if false then' },
     ],
     within: 400,
-    from: 98,
+    from: 114,
   },
 ]

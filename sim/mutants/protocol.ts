@@ -48,7 +48,7 @@ export const PROTOCOL: readonly Mutant[] = [
       },
     ],
     within: 600,
-    from: 125,
+    from: 170,
   },
   {
     rule: 'a gap is not accepted',
@@ -150,6 +150,7 @@ export const PROTOCOL: readonly Mutant[] = [
       },
     ],
     within: 200,
+    from: 30,
   },
   {
     rule: 'only what was made to be told from memory is',
@@ -230,6 +231,7 @@ export const PROTOCOL: readonly Mutant[] = [
       { file: LUA, find: 'if w.seq - w.acked >= w.ring - 1 then', replace: 'if false then' },
     ],
     within: 50,
+    from: 24,
   },
   {
     rule: 'time only moves forward',
@@ -270,7 +272,7 @@ export const PROTOCOL: readonly Mutant[] = [
     without: 'a charge that is still on its way counts as nothing, and its refund is refused',
     patches: [{ file: LUA, find: 'if not c.facts then', replace: 'if false then' }],
     within: 400,
-    from: 70,
+    from: 85,
   },
   {
     rule: 'what can not be stored is bad alone',

@@ -7,6 +7,7 @@ export const STOCK: readonly Mutant[] = [
     without: 'the stock is evicted alone and reads as if nothing were sold',
     patches: [{ file: LUA, find: 'if values[#fields] ~= digits(w.epoch) then', replace: 'if false then' }],
     within: 200,
+    from: 22,
   },
   {
     rule: 'what lies in a checkout comes back with it',
@@ -53,6 +54,6 @@ export const STOCK: readonly Mutant[] = [
     without: 'somebody is told no by a Redis whose time is over',
     patches: [{ file: `${ENGINE}/grounds.ts`, find: 'if (stands) {', replace: 'if (stands || epoch > 0) {' }],
     within: 200,
-    from: 355,
+    from: 435,
   },
 ]

@@ -43,7 +43,7 @@ export const TRANSFERS: readonly Mutant[] = [
       },
     ],
     within: 1_000,
-    from: 690,
+    from: 764,
   },
   {
     rule: "a transfer's hold does not run out",
