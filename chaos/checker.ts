@@ -32,9 +32,11 @@ export function check({ wallets, openTransfers, unbalanced }: Remembered, histor
     ...checkWallets(wallets, operations, {
       // When an entry was committed nobody has written down; not before it was made.
       commits: new Map(
-        wallets.flatMap(({ entries }) => entries.map(({ hash, at }) => [hash, at - CLOCKS_APART_MS] as const)),
+        wallets.flatMap(({ entries }) =>
+          entries.map(({ hash, at }) => [hash, { first: at - CLOCKS_APART_MS, last: at - CLOCKS_APART_MS }] as const),
+        ),
       ),
-      redisForgotAt: Number.POSITIVE_INFINITY,
+      redisForgotAt: () => Number.POSITIVE_INFINITY,
       lostHashes: new Map(),
       lostAt: new Map(),
       openings: { openedAt: new Map(), made: new Map() },

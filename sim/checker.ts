@@ -21,10 +21,10 @@ import type { Openings } from './openings.js'
 
 /** What the simulation knows and the product does not. */
 export interface Circumstances {
-  /** When an entry was accepted into the journal, by hash. */
-  readonly commits: ReadonlyMap<string, number>
-  /** What was acknowledged from memory before this may be gone. */
-  readonly redisForgotAt: number
+  /** When an entry was accepted into the journal, by hash: the first time, and the last. */
+  readonly commits: ReadonlyMap<string, Commit>
+  /** What was acknowledged from memory before this may be gone, of a wallet by its ref. */
+  redisForgotAt(ref: string): number
   /**
    * Entries that went with a primary whose replica lagged, or when an old copy was put back, and when: that they are lost is outside of what
    * is promised. And when a wallet last lost any, by ref.
@@ -32,6 +32,11 @@ export interface Circumstances {
   readonly lostHashes: ReadonlyMap<string, number>
   readonly lostAt: ReadonlyMap<string, number>
   readonly openings: Pick<Openings, 'openedAt' | 'made'>
+}
+
+export interface Commit {
+  readonly first: number
+  readonly last: number
 }
 
 /**
@@ -201,11 +206,13 @@ class WalletCheck {
   }
 
   checkHeard(operation: Operation, all: readonly Operation[]): void {
-    const { heard, command: asked, memory } = operation
-    const { lostHashes, redisForgotAt } = this.#circumstances
+    const { heard, command: asked, memory, endedAt } = operation
+    const { lostHashes, commits } = this.#circumstances
     const entry = this.#byKey.get(asked.key)
     if (heard.type === 'yes') {
       const told = heard.outcome.entry
+      if (told && heard.outcome.durability === 'ledger' && !((commits.get(told.hash)?.first ?? Infinity) <= endedAt))
+        this.#fault(`${asked.key} (${asked.params}) was acknowledged before it was in the journal`)
       if (!told) this.#fault(`${asked.key} was acknowledged with nothing`)
       else if (entry?.hash === told.hash || lostHashes.has(told.hash)) return
       else if (!(memory && heard.outcome.durability === 'memory'))
@@ -223,7 +230,7 @@ class WalletCheck {
         )
       else if (
         !entry &&
-        operation.startedAt > redisForgotAt &&
+        operation.startedAt > this.#circumstances.redisForgotAt(operation.ref) &&
         isStorable(asked.metadata) &&
         !this.#restedOnNothing(told, all)
       )
@@ -306,13 +313,21 @@ class WalletCheck {
     }
     let to = from
     for (const entry of this.#wallet.entries) {
-      if ((commits.get(entry.hash) ?? Number.POSITIVE_INFINITY) <= endedAt) to = Math.max(to, entry.seq)
+      if ((commits.get(entry.hash)?.last ?? Number.POSITIVE_INFINITY) <= endedAt) to = Math.max(to, entry.seq)
     }
     for (let seq = from; seq <= to; seq += 1) {
       const state = this.#states[seq]
-      if (state && refusesSo(copy(state), this.#asked(state, asked), code, facts)) return
+      const gone = this.#tellsOfGone(asked.hold, seq)
+      if (state && refusesSo(copy(state), this.#asked(state, asked), { code, facts, gone })) return
     }
     fault(`nothing between seq ${from} and ${to} refuses it so`)
+  }
+
+  /** What is told of a hold that is not open there: whether it ever was, and how it ended. */
+  #tellsOfGone(hold: string, seq: number): string {
+    const made = this.#byKey.get(hold)
+    if (made?.kind !== 'hold' || made.seq > seq) return 'hold_not_found'
+    return this.#byKey.has(`~expire:${hold}`) ? 'hold_expired' : 'hold_closed'
   }
 
   #asked(state: WalletState, asked: Command): Command {
@@ -320,14 +335,21 @@ class WalletCheck {
   }
 }
 
-function refusesSo(state: WalletState, asked: Command, code: string, facts: Record<string, unknown>): boolean {
+interface Told {
+  readonly code: string
+  readonly facts: Record<string, unknown>
+  /** The code for a hold that is not open. */
+  readonly gone: string
+}
+
+function refusesSo(state: WalletState, asked: Command, { code, facts, gone }: Told): boolean {
   state.due = 0
   // Who found no charge that it could be for was told so before anything was decided.
   if (code === 'entry_not_found') return asked.kind === 'refund' && asked.facts === null
   const { outcome } = decide(state, asked, state.at)
   if (outcome.type !== 'rejected') return false
   const { rejection } = outcome
-  if (rejection.code === 'hold_unknown') return ['hold_not_found', 'hold_closed', 'hold_expired'].includes(code)
+  if (rejection.code === 'hold_unknown') return code === gone
   return rejection.code === code && Object.entries(rejection.facts).every(([name, value]) => facts[name] === value)
 }
 

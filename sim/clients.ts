@@ -106,6 +106,8 @@ export class Clients {
       tries: 0,
     }
     this.history.push(operation)
+    // Some do not wait until they hear of a hold: they know its id, and what they ask may come first.
+    if (asked.kind === 'hold' && chance.happens(0.1)) this.#list(this.#holds, id).push(asked.key)
     const fromMemory = this.#memoryWallets.has(id) ? 0.7 : 0
     this.#caller.call(operation, fromMemory, (heard) => {
       this.#remember(id, operation, heard)

@@ -182,8 +182,9 @@ export class SimDatabase {
       const wallet = this.#wallets.get(ref)
       if (!wallet) return { stands: false, epoch: 0, owner: null, seen: false, hold: 'unknown' }
       const held = (seq === 0 ? wallet.genesis : wallet.entries[seq - 1]?.hash) === head
-      const made = wallet.entries[(wallet.seqByKey.get(hold) ?? 0) - 1]?.kind === 'hold'
-      const expired = wallet.seqByKey.has(`~expire:${hold}`)
+      const madeAt = wallet.seqByKey.get(hold) ?? Number.POSITIVE_INFINITY
+      const made = madeAt <= seq && wallet.entries[madeAt - 1]?.kind === 'hold'
+      const expired = (wallet.seqByKey.get(`~expire:${hold}`) ?? Number.POSITIVE_INFINITY) <= seq
       const isLocked = ref === lockedRef && wallet.row.epoch === epoch
       const seen = wallet.seqByKey.has(key)
       if (isLocked && !seen) return 'locked'

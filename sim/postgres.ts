@@ -80,7 +80,13 @@ export class PostgresServer {
       lost += after.length
     }
     // A raise that is lost with no entry counts too: what was refused under it rests on nothing any more.
-    for (const { row } of this.database.wallets()) this.lostAt.set(row.ref, this.#world.now)
+    const epochs = new Map(copy.wallets.map(({ row }) => [row.ref, row.epoch]))
+    for (const { row, entries } of this.database.wallets()) {
+      if (row.epoch === epochs.get(row.ref) && entries.length === kept.get(row.ref)) continue
+      this.lostAt.set(row.ref, this.#world.now)
+    }
+    // And a note of what is under way between two: either may be left with a hold that nobody knows of.
+    for (const ref of this.#notesSince(copy)) this.lostAt.set(ref, this.#world.now)
     const hanging = this.#hanging ?? []
     this.#end()
     this.database.restore(copy)
@@ -88,6 +94,17 @@ export class PostgresServer {
     this.#world.tell(() => `an old copy of postgres is ${how}: ${lost} entries are lost`)
     for (const { cut } of hanging) cut()
     return lost
+  }
+
+  /** Who takes part in what was begun since. */
+  #notesSince({ intents, payments }: DatabaseCopy): string[] {
+    const now = this.database.snapshot()
+    const since = <I extends { attempt: number }>(notes: readonly I[], before: readonly I[]): I[] =>
+      notes.filter(({ attempt }) => !before.some((note) => note.attempt === attempt))
+    return [
+      ...since(now.intents, intents).flatMap(({ source, target }) => [source, target]),
+      ...since(now.payments, payments).flatMap(({ wallet, bucket }) => [wallet, bucket]),
+    ]
   }
 
   heal(): void {

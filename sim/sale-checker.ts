@@ -1,5 +1,6 @@
 import { applyStock, type Entry, emptyStock, takenOf } from '../packages/holdfast/src/machine/index.js'
 import type { Operation } from './caller.js'
+import type { Commit } from './checker.js'
 import type { SimWallet } from './database.js'
 
 /** A sale as it was opened: how many of each item, from 1, and how many in all. */
@@ -26,7 +27,7 @@ export function checkSale(
   wallets: Iterable<SimWallet>,
   sale: OpenedSale,
   history: readonly Operation[],
-  commits: ReadonlyMap<string, number>,
+  commits: ReadonlyMap<string, Commit>,
 ): string[] {
   const buckets = [...wallets].filter(({ row }) => sale.refs.includes(row.ref))
   const problems = checkMoves(buckets)
@@ -61,7 +62,7 @@ function checkMoves(buckets: readonly SimWallet[]): string[] {
   return given === taken ? [] : [`given is ${given}; taken is ${taken}`]
 }
 
-function courseOf(entries: readonly Entry[], { quantities }: OpenedSale, commits: ReadonlyMap<string, number>): Course {
+function courseOf(entries: readonly Entry[], { quantities }: OpenedSale, commits: ReadonlyMap<string, Commit>): Course {
   const stock = emptyStock()
   const course: Course = { since: [0], total: [0], items: quantities.map(() => [0]) }
   let total = 0
@@ -72,7 +73,7 @@ function courseOf(entries: readonly Entry[], { quantities }: OpenedSale, commits
       applyStock(stock, entry)
       total += entry.availableDelta
     }
-    course.since.push(commits.get(entry.hash) ?? 0)
+    course.since.push(commits.get(entry.hash)?.last ?? 0)
     course.total.push(total)
     for (const [at, values] of course.items.entries()) values.push(0 - takenOf(stock, at + 1))
   }

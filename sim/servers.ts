@@ -1,3 +1,4 @@
+import type { Place } from '../packages/holdfast/src/redis/index.js'
 import { PostgresServer } from './postgres.js'
 import { type DataCopy, Valkey } from './valkey.js'
 import type { World } from './world.js'
@@ -35,8 +36,9 @@ export class Servers {
   readonly #world: World
   readonly #redis: [RedisServer, RedisServer]
   #master = 0
-  /** When it last forgot something: what was acknowledged from memory before may be gone. */
-  redisForgotAt = Number.NEGATIVE_INFINITY
+  /** When it last forgot everything, or more than one knows; and a wallet, by its key: what was acknowledged from memory before may be gone. */
+  #forgotAt = Number.NEGATIVE_INFINITY
+  readonly #evictedAt = new Map<string, number>()
   /** Lives of wallets in Redis, by ref and epoch. */
   readonly #lives = new Set<string>()
   /** The floor of epochs that an old copy brought along: nobody has set anything right since. */
@@ -112,7 +114,7 @@ export class Servers {
     this.#begin(copy)
     this.master.valkey.promote(this.#world.chance.hex(40))
     // Who still talks to the old one is told things that it alone knows, for as long as that may be.
-    this.redisForgotAt = Number.POSITIVE_INFINITY
+    this.#forgotAt = Number.POSITIVE_INFINITY
     this.#world.tell(() => `${this.master.name} is promoted (its clock at ${Math.round(skewMs)}), ${old} goes on`)
   }
 
@@ -123,7 +125,11 @@ export class Servers {
 
   /** What was acknowledged from memory up to now may be gone. */
   forget(): void {
-    this.redisForgotAt = Math.max(this.redisForgotAt, this.#world.now)
+    this.#forgotAt = Math.max(this.#forgotAt, this.#world.now)
+  }
+
+  redisForgotAt({ walletKey }: Place): number {
+    return Math.max(this.#forgotAt, this.#evictedAt.get(walletKey) ?? Number.NEGATIVE_INFINITY)
   }
 
   /** It has no room for more: whatever writes is refused. */
@@ -149,8 +155,8 @@ export class Servers {
     const some = this.#world.chance.happens(0.8) && wallets.length > 0 ? wallets : all
     const keys = wanted === undefined ? some : all.filter((key) => key === wanted)
     if (keys.length === 0) return
-    this.forget()
     const key = this.#world.chance.pick(keys)
+    this.#evictedAt.set(key, this.#world.now)
     this.master.valkey.call('DEL', key)
     this.#world.tell(() => `${this.master.name} evicts ${key}`)
   }

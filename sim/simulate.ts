@@ -7,7 +7,7 @@ import type { Telemetry } from '../packages/holdfast/src/telemetry/index.js'
 import { Onlooker } from './audits.js'
 import { Buyers, bucketsOf, QUANTITIES, STOCK } from './buyers.js'
 import type { Operation } from './caller.js'
-import { check, checkFound } from './checker.js'
+import { type Commit, check, checkFound } from './checker.js'
 import { Clients } from './clients.js'
 import type { SimDatabase } from './database.js'
 import { Faults } from './faults.js'
@@ -63,8 +63,10 @@ export async function simulate(seed: number, machines: Machines, traced = false)
   }
   const servers = await Servers.start(world, machines)
   const { database } = servers.postgres
-  const commits = new Map<string, number>()
-  database.onEntry = ({ hash }) => commits.set(hash, world.now)
+  const commits = new Map<string, Commit>()
+  database.onEntry = ({ hash }) => {
+    commits.set(hash, { first: commits.get(hash)?.first ?? world.now, last: world.now })
+  }
 
   const ids = Array.from({ length: chance.integer(1, 4) }, (_, n) => `wallet-${n + 1}`)
   const lateIds = chance.happens(0.3) ? [ids.pop() as string] : []
@@ -127,6 +129,7 @@ export async function simulate(seed: number, machines: Machines, traced = false)
   onlooker.start()
 
   await world.run(started + FAULTY_MS, done)
+  const healedAt = world.now
   faults.heal()
   oddities.heal()
   world.tell(() => 'all is well again')
@@ -167,7 +170,7 @@ export async function simulate(seed: number, machines: Machines, traced = false)
       [...history.filter(soundsAlone), ...refusedHolds(transferers.history), ...refusedPayments(payments)],
       {
         commits,
-        redisForgotAt: servers.redisForgotAt,
+        redisForgotAt: (ref) => servers.redisForgotAt(keys.place(ref)),
         lostHashes,
         lostAt,
         openings,
@@ -175,6 +178,7 @@ export async function simulate(seed: number, machines: Machines, traced = false)
     ),
   )
   problems.push(...servers.problems)
+  if (operator.stoppedAt < healedAt) problems.push(...unanswered(history, healedAt + RESTS_MS))
   problems.push(...checkFound(database.wallets(), history, lostHashes, operator))
   // What a lagging replica lost may be one half of a transfer, or of a purchase: nobody promises anything then.
   if (lostAt.size === 0) {
@@ -232,6 +236,13 @@ function openBucket(database: SimDatabase, { ref }: Place, bucket: number, bucke
   const id = 'sale-1'
   database.open({ ref, tenant: 'sim', id, currency, creditLimit: 0, metadata: '', head: genesisHash(ref, currency) })
   fill(database, ref, shareOf(STOCK, 0, bucket, buckets))
+}
+
+/** Once all has been well for a while nobody is left in doubt. */
+function unanswered(history: readonly Operation[], from: number): string[] {
+  return history.flatMap(({ heard, startedAt, command: { key, params } }) =>
+    heard.type === 'unknown' && startedAt > from ? [`${key} (${params}) got no answer, though all was well`] : [],
+  )
 }
 
 const soundsAlone = ({ heard, buckets }: Operation): boolean =>

@@ -384,8 +384,8 @@ BEGIN
          coalesce((w.seq = r.seq AND w.head = r.head) OR (r.seq = 0 AND w.genesis = r.head)
                   OR (SELECT e.hash FROM entries e WHERE e.wallet = r.wallet AND e.seq >= r.seq ORDER BY e.seq LIMIT 1) = r.head, false),
          EXISTS (SELECT FROM entries e WHERE e.wallet = r.wallet AND e.key = r.key),
-         EXISTS (SELECT FROM entries e WHERE e.wallet = r.wallet AND e.key = r.hold AND e.kind = 'hold'),
-         EXISTS (SELECT FROM entries e WHERE e.wallet = r.wallet AND e.key = '~expire:' || r.hold),
+         EXISTS (SELECT FROM entries e WHERE e.wallet = r.wallet AND e.key = r.hold AND e.kind = 'hold' AND e.seq <= r.seq),
+         EXISTS (SELECT FROM entries e WHERE e.wallet = r.wallet AND e.key = '~expire:' || r.hold AND e.seq <= r.seq),
          w.epoch, w.owner,
          -- An epoch that is over stays so, whoever has the row.
          coalesce(w.owner = 'postgres' AND w.epoch = r.epoch AND w.ref <> ALL (written), false)

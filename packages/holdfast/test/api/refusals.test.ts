@@ -48,6 +48,20 @@ describe('a command that the state refuses', () => {
       expect(await dump.take(false)).toEqual(before)
     })
 
+    it('tells of a hold that is made right behind it that there is none, not that it is closed', async () => {
+      const wallet = await path.wallet(0)
+      const hold = wallet.holdRef('h')
+      // Decided together: the capture is refused because of what it found, and by the time that is confirmed the hold is in the journal.
+      const [, refused, made] = await Promise.all([
+        wallet.credit(100, { key: 'in' }),
+        refusal(hold.capture(1, { key })),
+        wallet.hold(10, { key: 'h', ttl }),
+      ])
+      expect(refused).toMatchObject({ code: 'hold_not_found' })
+      expect(made).toMatchObject({ left: 10 })
+      expect(await hold.capture(1, { key })).toMatchObject({ available: 90, reserved: 9 })
+    })
+
     it('takes what is just within the bounds', async () => {
       const most = '🙂'.repeat(255)
       const wallet = path.hf.wallet(most)

@@ -41,4 +41,8 @@ it('takes no entry for acknowledged because of one with the same seq in an earli
   expect((await sequencer.look(place, 0, 'test', 0)).core).toMatchObject({ seq: 4, acked: 1 })
   await decide('d', 2, 3)
   expect((await sequencer.look(place, 0, 'test', 0)).core).toMatchObject({ seq: 5, acked: 3 })
+  // Who knows less than others have told already takes nothing back.
+  await decide('e', 2, 2)
+  await sequencer.tend(place.agendaKey, [{ place, epoch: 2, acked: 2 }])
+  expect((await sequencer.look(place, 0, 'test', 0)).core).toMatchObject({ seq: 6, acked: 3 })
 })

@@ -100,6 +100,28 @@ it('comes back later to what was acknowledged from memory in another life, and l
   expect(await redis.hgetallBuffer(place.walletKey)).toEqual(before)
 })
 
+it('lets no wallet leave that has something pending, however long it has been idle', async () => {
+  const place = keys.place(keys.ref('forgotten'))
+  const deadline = Date.now() + MINUTE
+  const state = emptyState('0'.repeat(40))
+  await sequencer.install('test', { place, state, memory: false, deadline, clock: now, finalKeys: [] })
+  await sequencer.decide({
+    wallets: [{ place, epochMin: 0, epoch: 0, acked: 0, known: 0 }],
+    commands: [{ wallet: 0, command: command({ kind: 'credit', key: 'in', amount: 1 }), deadline, memory: false }],
+  })
+  now += 10 * MINUTE
+  const { epoch, core } = await sequencer.look(place, 0, 'test', 0)
+  await sequencer.tend(place.agendaKey, [{ place, epoch, acked: 0 }])
+  expect(await sequencer.look(place, 0, 'test', 0)).toMatchObject({
+    why: 'trusted',
+    pending: [{ entry: { key: 'in' } }],
+  })
+
+  now += 10 * MINUTE
+  await sequencer.tend(place.agendaKey, [{ place, epoch, acked: core?.seq as number }])
+  expect(await redis.exists(place.walletKey)).toBe(0)
+})
+
 const serverNow = async () => {
   const [seconds, microseconds] = await redis.time()
   return Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000)

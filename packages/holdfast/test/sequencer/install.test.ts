@@ -54,6 +54,26 @@ it('loses nothing that was acknowledged from memory where more is due than one s
   expect(pending.at(-1)).toMatchObject({ memory: true, entry: { kind: 'credit', key: 'in' } })
 })
 
+it('installs nothing over a newer life, and what that acknowledged from memory stays', async () => {
+  const place = keys.place(keys.ref('overtaken'))
+  const now = Date.now()
+  const state = { ...emptyState('0'.repeat(40)), epoch: 5 }
+  const installation = { place, memory: true, deadline: now + 60_000, clock: now, finalKeys: [] }
+  await sequencer.install('test', { ...installation, state })
+  await sequencer.decide({
+    wallets: [{ place, epochMin: 0, epoch: 0, acked: 0, known: 0 }],
+    commands: [
+      { wallet: 0, command: command({ kind: 'credit', key: 'in', amount: 5 }), deadline: now + 60_000, memory: true },
+    ],
+  })
+  const before = await redis.hgetallBuffer(place.walletKey)
+  for (const epoch of [4, 5]) {
+    const reply = await sequencer.install('late', { ...installation, state: { ...state, epoch } })
+    expect(reply.type).not.toBe('installed')
+    expect(await redis.hgetallBuffer(place.walletKey)).toEqual(before)
+  }
+})
+
 it('decides what was acknowledged from memory at the time it was acknowledged', async () => {
   const place = keys.place(keys.ref('timely'))
   const now = Date.now()
