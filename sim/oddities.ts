@@ -10,14 +10,20 @@ interface Target {
   note(oddity: Oddity): void
 }
 
-export type Oddity = 'process_sleeps' | 'redis_restarts_from_long_ago' | 'redis_full' | 'clock_far_ahead'
+export type Oddity =
+  | 'process_sleeps'
+  | 'redis_restarts_from_long_ago'
+  | 'redis_full'
+  | 'clock_far_ahead'
+  | 'postgres_long_away'
 
 const ODDITIES = 0x0dd
 const BEGINS_WITHIN_MS = 12_000
 
 /**
  * What happens in few schedules, and then goes far: a process that sleeps for minutes, long after all else has healed; Redis back to where it was
- * many seconds ago; Redis full, so that it answers and writes nothing; a clock further ahead than anybody believes. Decided by a chance of its own,
+ * many seconds ago; Redis full, so that it answers and writes nothing; a clock further ahead than anybody believes; Postgres away for longer than
+ * an idle wallet stays in Redis. Decided by a chance of its own,
  * so that all other schedules stay as they are.
  */
 export class Oddities {
@@ -34,6 +40,7 @@ export class Oddities {
     if (this.#chance.happens(0.12) && !target.remembers) this.#plan(() => this.#goFarBack())
     if (this.#chance.happens(0.12)) this.#plan(() => this.#fill())
     if (this.#chance.happens(0.08)) this.#plan(() => this.#leap())
+    if (this.#chance.happens(0.08)) this.#plan(() => this.#leaveForLong())
   }
 
   /** Who sleeps goes on sleeping. */
@@ -65,6 +72,16 @@ export class Oddities {
     this.#target.note('redis_full')
     this.#target.servers.fillRedis()
     this.#plan(() => this.#target.servers.makeRoom(), 4_000)
+  }
+
+  #leaveForLong(): void {
+    const { postgres } = this.#target.servers
+    this.#target.note('postgres_long_away')
+    postgres.up = false
+    this.#world.tell(() => 'postgres is away for long')
+    this.#world.plan(8_000 + this.#chance.next() * 7_000, () => {
+      postgres.up = true
+    })
   }
 
   #leap(): void {

@@ -14,6 +14,7 @@ const MUST_HAPPEN = [
   'fault_postgres_fails_over',
   'fault_postgres_fails_over_lagging',
   'fault_postgres_hanging_commit',
+  'fault_postgres_long_away',
   'fault_postgres_restored',
   'fault_process_dies',
   'fault_process_pauses',
