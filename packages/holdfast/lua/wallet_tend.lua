@@ -16,6 +16,7 @@
 -- @resend safe
 -- @batch 64
 -- @include wallet/server
+-- @include wallet/room
 -- @include wallet/entry
 -- @include wallet/state
 -- @include wallet/recent
@@ -84,6 +85,12 @@ local function tend(i)
   w.agenda = 0
   write_wallet(w, KEYS[1], name, wanted)
   return reply
+end
+
+-- Before anybody is tended: what the server refuses there would pass for a wallet that is broken.
+local refusal = begin_writing(KEYS[1])
+if refusal then
+  return refusal
 end
 
 local reply = { digits(clock) }

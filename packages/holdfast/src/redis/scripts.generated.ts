@@ -1140,7 +1140,7 @@ return answer
 
 export const agendaClaim: Script = {
   name: 'agenda_claim',
-  sha1: '230c2411f71e477d974f107b2de12173991ebc12',
+  sha1: 'c66464d11c11fe947830272d2550adabf98b9827',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -1156,8 +1156,19 @@ local function server_clock()
 local time = redis.call('TIME')
 return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end
+local function begin_writing(agenda_key)
+local reply = redis.pcall('ZREM', agenda_key, '')
+if type(reply) == 'table' and reply.err and string.sub(reply.err, 1, 9) ~= 'WRONGTYPE' then
+return reply
+end
+return nil
+end
 local clock = server_clock()
 local names = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', clock), 'LIMIT', 0, ARGV[1])
+local refusal = #names > 0 and begin_writing(KEYS[1])
+if refusal then
+return refusal
+end
 for i = 1, #names do
 redis.call('ZADD', KEYS[1], string.format('%.0f', clock + tonumber(ARGV[2])), names[i])
 end
@@ -15194,7 +15205,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: '2b3132ac199bd2816bd306bb999320a6261fb8e9',
+  sha1: '2c2ce973d525635be0875bc6872f850ac8455918',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -15209,6 +15220,13 @@ end
 local function server_clock()
 local time = redis.call('TIME')
 return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+local function begin_writing(agenda_key)
+local reply = redis.pcall('ZREM', agenda_key, '')
+if type(reply) == 'table' and reply.err and string.sub(reply.err, 1, 9) ~= 'WRONGTYPE' then
+return reply
+end
+return nil
 end
 local pack = struct.pack
 local unpack_bytes = struct.unpack
@@ -16379,6 +16397,10 @@ local reply = { digits(w.epoch), digits(w.acked), unpack(entries_after(w, w.acke
 w.agenda = 0
 write_wallet(w, KEYS[1], name, wanted)
 return reply
+end
+local refusal = begin_writing(KEYS[1])
+if refusal then
+return refusal
 end
 local reply = { digits(clock) }
 for i = 1, tonumber(ARGV[1]) do
