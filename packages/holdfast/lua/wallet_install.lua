@@ -21,7 +21,6 @@
 -- @include wallet/entry
 -- @include wallet/state
 -- @include wallet/recent
--- @include wallet/refunds
 -- @include wallet/decide
 
 local life = incarnation()

@@ -20,7 +20,6 @@
 -- @include wallet/entry
 -- @include wallet/state
 -- @include wallet/recent
--- @include wallet/refunds
 -- @include wallet/decide
 
 local PENDING_MAX = 512

@@ -8175,7 +8175,7 @@ return refund_each({ sliding = WINDOWS, log = LOG })
 
 export const stockInspect: Script = {
   name: 'stock_inspect',
-  sha1: 'b8277254e5bbc0c59a08690af5c26381658bb21e',
+  sha1: 'dd3eb0c97e930e4e1ab0ab6992ab4acc13a71ba5',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -8211,7 +8211,9 @@ end
 local CORE = '<BBBddddddddddddddc32c40c0'
 local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
-local CORE_VERSION = 2
+local CORE_VERSION = 3
+local CORE_VERSION_BEFORE = 2
+local NO_LIFE = string.rep('-', 32)
 local MARK = 5
 local MEMORY_USED, STOCK, ENDING = 1, 2, 4
 local STATUSES = { 'active', 'frozen', 'closed' }
@@ -8231,6 +8233,9 @@ return nil
 end
 local version, status, traits, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
 unpack_bytes(CORE_NUMBERS, bytes)
+if version == CORE_VERSION_BEFORE then
+version, life = CORE_VERSION, NO_LIFE
+end
 if version ~= CORE_VERSION or not STATUSES[status] then
 return nil
 end
@@ -8630,6 +8635,64 @@ local buyer = read_buyer(w, checkout.buyer)
 write_buyer(w, buyer, buyer.taken - total(before) + total(after), '')
 remove_checkout(w, hold)
 end
+local REFUNDS_MAX = 64
+local function refunds_of(w)
+if w.refunds then
+return w.refunds
+end
+local refunds = { count = 0, entries = {}, holds = {}, swept = false, changed = false }
+w.refunds = refunds
+for line in string.gmatch(get(w, 'refunds') or '', '[^\\n]+') do
+local seq, of, refunded = string.match(line, '^r (%d+) (%d+) (%d+)$')
+if seq then
+refunds.entries[tonumber(of)] = { seq = tonumber(seq), refunded = tonumber(refunded) }
+else
+local charged, hold
+seq, charged, refunded, hold = string.match(line, '^x (%d+) (%d+) (%d+) (.+)$')
+refunds.holds[hold] = { seq = tonumber(seq), charged = tonumber(charged), refunded = tonumber(refunded) }
+end
+refunds.count = refunds.count + 1
+end
+return refunds
+end
+local function sweep(w, notes)
+for name, noted in pairs(notes) do
+if noted.seq <= w.acked then
+notes[name] = nil
+w.refunds.count = w.refunds.count - 1
+w.floor = math.max(w.floor, noted.seq)
+end
+end
+end
+local function note(w, notes, name, noted)
+local refunds = w.refunds
+noted.seq = w.seq
+refunds.count = refunds.count + (notes[name] and 0 or 1)
+notes[name] = noted
+refunds.changed = true
+end
+local function note_refund(w, of, refunded)
+local refunds = refunds_of(w)
+if refunds.count >= REFUNDS_MAX and not refunds.swept then
+refunds.swept = true
+sweep(w, refunds.entries)
+sweep(w, refunds.holds)
+end
+note(w, refunds.entries, of, { refunded = refunded })
+end
+local function note_closed_hold(w, hold, charged, refunded)
+note(w, refunds_of(w).holds, hold, { charged = charged, refunded = refunded })
+end
+local function format_refunds(refunds)
+local lines = {}
+for of, noted in pairs(refunds.entries) do
+lines[#lines + 1] = 'r ' .. digits(noted.seq) .. ' ' .. digits(of) .. ' ' .. digits(noted.refunded)
+end
+for hold, noted in pairs(refunds.holds) do
+lines[#lines + 1] = 'x ' .. digits(noted.seq) .. ' ' .. digits(noted.charged) .. ' ' .. digits(noted.refunded) .. ' ' .. hold
+end
+return table.concat(lines, '\\n')
+end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
 if type(reply) == 'table' and reply.err then
@@ -8653,6 +8716,9 @@ end
 local was_ending = w.ending
 w.ending = w.has_stock and w.seq == w.acked
 w.writes[2] = format_core(w)
+if w.refunds and w.refunds.changed then
+write(w, 'refunds', format_refunds(w.refunds))
+end
 in_parts('HSET', w.key, w.writes, w.written)
 if w.stock then
 write_stock(w)
@@ -8792,7 +8858,7 @@ return fine and answer or { 'unreadable' }
 
 export const stockRunning: Script = {
   name: 'stock_running',
-  sha1: '3c009be57a2caf4ef1ea362c0ac35f91b451fae8',
+  sha1: '10655b95ce3a699650bba4d9b9355784b0d42371',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -8828,7 +8894,9 @@ end
 local CORE = '<BBBddddddddddddddc32c40c0'
 local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
-local CORE_VERSION = 2
+local CORE_VERSION = 3
+local CORE_VERSION_BEFORE = 2
+local NO_LIFE = string.rep('-', 32)
 local MARK = 5
 local MEMORY_USED, STOCK, ENDING = 1, 2, 4
 local STATUSES = { 'active', 'frozen', 'closed' }
@@ -8848,6 +8916,9 @@ return nil
 end
 local version, status, traits, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
 unpack_bytes(CORE_NUMBERS, bytes)
+if version == CORE_VERSION_BEFORE then
+version, life = CORE_VERSION, NO_LIFE
+end
 if version ~= CORE_VERSION or not STATUSES[status] then
 return nil
 end
@@ -9247,6 +9318,64 @@ local buyer = read_buyer(w, checkout.buyer)
 write_buyer(w, buyer, buyer.taken - total(before) + total(after), '')
 remove_checkout(w, hold)
 end
+local REFUNDS_MAX = 64
+local function refunds_of(w)
+if w.refunds then
+return w.refunds
+end
+local refunds = { count = 0, entries = {}, holds = {}, swept = false, changed = false }
+w.refunds = refunds
+for line in string.gmatch(get(w, 'refunds') or '', '[^\\n]+') do
+local seq, of, refunded = string.match(line, '^r (%d+) (%d+) (%d+)$')
+if seq then
+refunds.entries[tonumber(of)] = { seq = tonumber(seq), refunded = tonumber(refunded) }
+else
+local charged, hold
+seq, charged, refunded, hold = string.match(line, '^x (%d+) (%d+) (%d+) (.+)$')
+refunds.holds[hold] = { seq = tonumber(seq), charged = tonumber(charged), refunded = tonumber(refunded) }
+end
+refunds.count = refunds.count + 1
+end
+return refunds
+end
+local function sweep(w, notes)
+for name, noted in pairs(notes) do
+if noted.seq <= w.acked then
+notes[name] = nil
+w.refunds.count = w.refunds.count - 1
+w.floor = math.max(w.floor, noted.seq)
+end
+end
+end
+local function note(w, notes, name, noted)
+local refunds = w.refunds
+noted.seq = w.seq
+refunds.count = refunds.count + (notes[name] and 0 or 1)
+notes[name] = noted
+refunds.changed = true
+end
+local function note_refund(w, of, refunded)
+local refunds = refunds_of(w)
+if refunds.count >= REFUNDS_MAX and not refunds.swept then
+refunds.swept = true
+sweep(w, refunds.entries)
+sweep(w, refunds.holds)
+end
+note(w, refunds.entries, of, { refunded = refunded })
+end
+local function note_closed_hold(w, hold, charged, refunded)
+note(w, refunds_of(w).holds, hold, { charged = charged, refunded = refunded })
+end
+local function format_refunds(refunds)
+local lines = {}
+for of, noted in pairs(refunds.entries) do
+lines[#lines + 1] = 'r ' .. digits(noted.seq) .. ' ' .. digits(of) .. ' ' .. digits(noted.refunded)
+end
+for hold, noted in pairs(refunds.holds) do
+lines[#lines + 1] = 'x ' .. digits(noted.seq) .. ' ' .. digits(noted.charged) .. ' ' .. digits(noted.refunded) .. ' ' .. hold
+end
+return table.concat(lines, '\\n')
+end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
 if type(reply) == 'table' and reply.err then
@@ -9270,6 +9399,9 @@ end
 local was_ending = w.ending
 w.ending = w.has_stock and w.seq == w.acked
 w.writes[2] = format_core(w)
+if w.refunds and w.refunds.changed then
+write(w, 'refunds', format_refunds(w.refunds))
+end
 in_parts('HSET', w.key, w.writes, w.written)
 if w.stock then
 write_stock(w)
@@ -10279,7 +10411,7 @@ end)
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: '1ae42773fde1ab1f02c0b971cb188c2b5dc555ad',
+  sha1: 'fe6c3a8e027c10bb9c708466f477b063212dcf29',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -10315,7 +10447,9 @@ end
 local CORE = '<BBBddddddddddddddc32c40c0'
 local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
-local CORE_VERSION = 2
+local CORE_VERSION = 3
+local CORE_VERSION_BEFORE = 2
+local NO_LIFE = string.rep('-', 32)
 local MARK = 5
 local MEMORY_USED, STOCK, ENDING = 1, 2, 4
 local STATUSES = { 'active', 'frozen', 'closed' }
@@ -10335,6 +10469,9 @@ return nil
 end
 local version, status, traits, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
 unpack_bytes(CORE_NUMBERS, bytes)
+if version == CORE_VERSION_BEFORE then
+version, life = CORE_VERSION, NO_LIFE
+end
 if version ~= CORE_VERSION or not STATUSES[status] then
 return nil
 end
@@ -10734,6 +10871,64 @@ local buyer = read_buyer(w, checkout.buyer)
 write_buyer(w, buyer, buyer.taken - total(before) + total(after), '')
 remove_checkout(w, hold)
 end
+local REFUNDS_MAX = 64
+local function refunds_of(w)
+if w.refunds then
+return w.refunds
+end
+local refunds = { count = 0, entries = {}, holds = {}, swept = false, changed = false }
+w.refunds = refunds
+for line in string.gmatch(get(w, 'refunds') or '', '[^\\n]+') do
+local seq, of, refunded = string.match(line, '^r (%d+) (%d+) (%d+)$')
+if seq then
+refunds.entries[tonumber(of)] = { seq = tonumber(seq), refunded = tonumber(refunded) }
+else
+local charged, hold
+seq, charged, refunded, hold = string.match(line, '^x (%d+) (%d+) (%d+) (.+)$')
+refunds.holds[hold] = { seq = tonumber(seq), charged = tonumber(charged), refunded = tonumber(refunded) }
+end
+refunds.count = refunds.count + 1
+end
+return refunds
+end
+local function sweep(w, notes)
+for name, noted in pairs(notes) do
+if noted.seq <= w.acked then
+notes[name] = nil
+w.refunds.count = w.refunds.count - 1
+w.floor = math.max(w.floor, noted.seq)
+end
+end
+end
+local function note(w, notes, name, noted)
+local refunds = w.refunds
+noted.seq = w.seq
+refunds.count = refunds.count + (notes[name] and 0 or 1)
+notes[name] = noted
+refunds.changed = true
+end
+local function note_refund(w, of, refunded)
+local refunds = refunds_of(w)
+if refunds.count >= REFUNDS_MAX and not refunds.swept then
+refunds.swept = true
+sweep(w, refunds.entries)
+sweep(w, refunds.holds)
+end
+note(w, refunds.entries, of, { refunded = refunded })
+end
+local function note_closed_hold(w, hold, charged, refunded)
+note(w, refunds_of(w).holds, hold, { charged = charged, refunded = refunded })
+end
+local function format_refunds(refunds)
+local lines = {}
+for of, noted in pairs(refunds.entries) do
+lines[#lines + 1] = 'r ' .. digits(noted.seq) .. ' ' .. digits(of) .. ' ' .. digits(noted.refunded)
+end
+for hold, noted in pairs(refunds.holds) do
+lines[#lines + 1] = 'x ' .. digits(noted.seq) .. ' ' .. digits(noted.charged) .. ' ' .. digits(noted.refunded) .. ' ' .. hold
+end
+return table.concat(lines, '\\n')
+end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
 if type(reply) == 'table' and reply.err then
@@ -10757,6 +10952,9 @@ end
 local was_ending = w.ending
 w.ending = w.has_stock and w.seq == w.acked
 w.writes[2] = format_core(w)
+if w.refunds and w.refunds.changed then
+write(w, 'refunds', format_refunds(w.refunds))
+end
 in_parts('HSET', w.key, w.writes, w.written)
 if w.stock then
 write_stock(w)
@@ -10872,60 +11070,6 @@ if not bytes and w.fresh ~= '' then
 return find_among(w, w.fresh, w.seq, c)
 end
 return bytes, memory
-end
-local REFUNDS_MAX = 64
-local function refunds_of(w)
-if w.refunds then
-return w.refunds
-end
-local refunds = { last = 0, count = 0, entries = {}, holds = {} }
-w.refunds = refunds
-local text = get(w, 'refunds')
-if not text then
-return refunds
-end
-for line in string.gmatch(text, '[^\\n]+') do
-local of, refunded = string.match(line, '^r (%d+) (%d+)$')
-if of then
-refunds.entries[tonumber(of)] = tonumber(refunded)
-refunds.count = refunds.count + 1
-elseif string.sub(line, 1, 1) == 'x' then
-local charged, hold_refunded, hold = string.match(line, '^x (%d+) (%d+) (.+)$')
-refunds.holds[hold] = { charged = tonumber(charged), refunded = tonumber(hold_refunded) }
-refunds.count = refunds.count + 1
-else
-refunds.last = tonumber(line)
-end
-end
-return refunds
-end
-local function write_refunds(w)
-local refunds = w.refunds
-refunds.last = w.seq
-local lines = { digits(refunds.last) }
-for of, refunded in pairs(refunds.entries) do
-lines[#lines + 1] = 'r ' .. digits(of) .. ' ' .. digits(refunded)
-end
-for hold, known in pairs(refunds.holds) do
-lines[#lines + 1] = 'x ' .. digits(known.charged) .. ' ' .. digits(known.refunded) .. ' ' .. hold
-end
-put(w, 'refunds', table.concat(lines, '\\n'))
-end
-local function note_refund(w, of, refunded)
-local refunds = refunds_of(w)
-if refunds.count >= REFUNDS_MAX and refunds.last <= w.acked then
-w.floor = refunds.last
-refunds.count, refunds.entries, refunds.holds = 0, {}, {}
-end
-refunds.count = refunds.count + (refunds.entries[of] and 0 or 1)
-refunds.entries[of] = refunded
-write_refunds(w)
-end
-local function note_closed_hold(w, hold, charged, refunded)
-local refunds = refunds_of(w)
-refunds.count = refunds.count + (refunds.holds[hold] and 0 or 1)
-refunds.holds[hold] = { charged = charged, refunded = refunded }
-write_refunds(w)
 end
 local MAX_AMOUNT = 9007199254740991
 local EXPIRE_MAX = 64
@@ -11179,11 +11323,11 @@ if not c.facts then
 return nil, { 'facts' }
 end
 local facts = facts_for(w, c)
-local refunded = refunds_of(w).entries[c.of] or (facts and facts.refunded)
-if not refunded then
+local known = refunds_of(w).entries[c.of] or facts
+if not known then
 return nil, { 'facts' }
 end
-local left = c.charge - refunded
+local left = c.charge - known.refunded
 local hold = nil
 if c.hold ~= '' then
 hold = hold_for_refund(w, c.hold, facts)
@@ -11197,7 +11341,7 @@ if c.amount > left then
 return reject('refund_exceeded', 'left', digits(math.max(0, left)))
 end
 return move(w, {
-kind = 'refund', amount = c.amount, available = c.amount, reserved = 0, hold = hold, of_refunded = refunded + c.amount,
+kind = 'refund', amount = c.amount, available = c.amount, reserved = 0, hold = hold, of_refunded = known.refunded + c.amount,
 })
 end
 local LINES_MAX = 100
@@ -11599,7 +11743,7 @@ return table.concat(reply)
 
 export const walletDistrust: Script = {
   name: 'wallet_distrust',
-  sha1: 'ee2a5afed49caeea254307296dc650db11c8bd61',
+  sha1: 'f9fd1c11dacd67953240790840ad45f9c5117eab',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -11625,7 +11769,9 @@ end
 local CORE = '<BBBddddddddddddddc32c40c0'
 local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
-local CORE_VERSION = 2
+local CORE_VERSION = 3
+local CORE_VERSION_BEFORE = 2
+local NO_LIFE = string.rep('-', 32)
 local MARK = 5
 local MEMORY_USED, STOCK, ENDING = 1, 2, 4
 local STATUSES = { 'active', 'frozen', 'closed' }
@@ -11645,6 +11791,9 @@ return nil
 end
 local version, status, traits, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
 unpack_bytes(CORE_NUMBERS, bytes)
+if version == CORE_VERSION_BEFORE then
+version, life = CORE_VERSION, NO_LIFE
+end
 if version ~= CORE_VERSION or not STATUSES[status] then
 return nil
 end
@@ -12044,6 +12193,64 @@ local buyer = read_buyer(w, checkout.buyer)
 write_buyer(w, buyer, buyer.taken - total(before) + total(after), '')
 remove_checkout(w, hold)
 end
+local REFUNDS_MAX = 64
+local function refunds_of(w)
+if w.refunds then
+return w.refunds
+end
+local refunds = { count = 0, entries = {}, holds = {}, swept = false, changed = false }
+w.refunds = refunds
+for line in string.gmatch(get(w, 'refunds') or '', '[^\\n]+') do
+local seq, of, refunded = string.match(line, '^r (%d+) (%d+) (%d+)$')
+if seq then
+refunds.entries[tonumber(of)] = { seq = tonumber(seq), refunded = tonumber(refunded) }
+else
+local charged, hold
+seq, charged, refunded, hold = string.match(line, '^x (%d+) (%d+) (%d+) (.+)$')
+refunds.holds[hold] = { seq = tonumber(seq), charged = tonumber(charged), refunded = tonumber(refunded) }
+end
+refunds.count = refunds.count + 1
+end
+return refunds
+end
+local function sweep(w, notes)
+for name, noted in pairs(notes) do
+if noted.seq <= w.acked then
+notes[name] = nil
+w.refunds.count = w.refunds.count - 1
+w.floor = math.max(w.floor, noted.seq)
+end
+end
+end
+local function note(w, notes, name, noted)
+local refunds = w.refunds
+noted.seq = w.seq
+refunds.count = refunds.count + (notes[name] and 0 or 1)
+notes[name] = noted
+refunds.changed = true
+end
+local function note_refund(w, of, refunded)
+local refunds = refunds_of(w)
+if refunds.count >= REFUNDS_MAX and not refunds.swept then
+refunds.swept = true
+sweep(w, refunds.entries)
+sweep(w, refunds.holds)
+end
+note(w, refunds.entries, of, { refunded = refunded })
+end
+local function note_closed_hold(w, hold, charged, refunded)
+note(w, refunds_of(w).holds, hold, { charged = charged, refunded = refunded })
+end
+local function format_refunds(refunds)
+local lines = {}
+for of, noted in pairs(refunds.entries) do
+lines[#lines + 1] = 'r ' .. digits(noted.seq) .. ' ' .. digits(of) .. ' ' .. digits(noted.refunded)
+end
+for hold, noted in pairs(refunds.holds) do
+lines[#lines + 1] = 'x ' .. digits(noted.seq) .. ' ' .. digits(noted.charged) .. ' ' .. digits(noted.refunded) .. ' ' .. hold
+end
+return table.concat(lines, '\\n')
+end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
 if type(reply) == 'table' and reply.err then
@@ -12067,6 +12274,9 @@ end
 local was_ending = w.ending
 w.ending = w.has_stock and w.seq == w.acked
 w.writes[2] = format_core(w)
+if w.refunds and w.refunds.changed then
+write(w, 'refunds', format_refunds(w.refunds))
+end
 in_parts('HSET', w.key, w.writes, w.written)
 if w.stock then
 write_stock(w)
@@ -12089,7 +12299,7 @@ if not w or w.epoch > tonumber(ARGV[1]) then
 return 0
 end
 track(w, KEYS[1], {})
-w.life = string.rep('-', 32)
+w.life = NO_LIFE
 redis.call('HSET', KEYS[1], 'core', format_core(w))
 return 1
 `,
@@ -12097,7 +12307,7 @@ return 1
 
 export const walletInspect: Script = {
   name: 'wallet_inspect',
-  sha1: '726420da32ca09c3e39d37de72319872e93de3c9',
+  sha1: '502a1cbc0f35f0ad3e5f26c2ce97d443a2ad805f',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -12133,7 +12343,9 @@ end
 local CORE = '<BBBddddddddddddddc32c40c0'
 local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
-local CORE_VERSION = 2
+local CORE_VERSION = 3
+local CORE_VERSION_BEFORE = 2
+local NO_LIFE = string.rep('-', 32)
 local MARK = 5
 local MEMORY_USED, STOCK, ENDING = 1, 2, 4
 local STATUSES = { 'active', 'frozen', 'closed' }
@@ -12153,6 +12365,9 @@ return nil
 end
 local version, status, traits, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
 unpack_bytes(CORE_NUMBERS, bytes)
+if version == CORE_VERSION_BEFORE then
+version, life = CORE_VERSION, NO_LIFE
+end
 if version ~= CORE_VERSION or not STATUSES[status] then
 return nil
 end
@@ -12552,6 +12767,64 @@ local buyer = read_buyer(w, checkout.buyer)
 write_buyer(w, buyer, buyer.taken - total(before) + total(after), '')
 remove_checkout(w, hold)
 end
+local REFUNDS_MAX = 64
+local function refunds_of(w)
+if w.refunds then
+return w.refunds
+end
+local refunds = { count = 0, entries = {}, holds = {}, swept = false, changed = false }
+w.refunds = refunds
+for line in string.gmatch(get(w, 'refunds') or '', '[^\\n]+') do
+local seq, of, refunded = string.match(line, '^r (%d+) (%d+) (%d+)$')
+if seq then
+refunds.entries[tonumber(of)] = { seq = tonumber(seq), refunded = tonumber(refunded) }
+else
+local charged, hold
+seq, charged, refunded, hold = string.match(line, '^x (%d+) (%d+) (%d+) (.+)$')
+refunds.holds[hold] = { seq = tonumber(seq), charged = tonumber(charged), refunded = tonumber(refunded) }
+end
+refunds.count = refunds.count + 1
+end
+return refunds
+end
+local function sweep(w, notes)
+for name, noted in pairs(notes) do
+if noted.seq <= w.acked then
+notes[name] = nil
+w.refunds.count = w.refunds.count - 1
+w.floor = math.max(w.floor, noted.seq)
+end
+end
+end
+local function note(w, notes, name, noted)
+local refunds = w.refunds
+noted.seq = w.seq
+refunds.count = refunds.count + (notes[name] and 0 or 1)
+notes[name] = noted
+refunds.changed = true
+end
+local function note_refund(w, of, refunded)
+local refunds = refunds_of(w)
+if refunds.count >= REFUNDS_MAX and not refunds.swept then
+refunds.swept = true
+sweep(w, refunds.entries)
+sweep(w, refunds.holds)
+end
+note(w, refunds.entries, of, { refunded = refunded })
+end
+local function note_closed_hold(w, hold, charged, refunded)
+note(w, refunds_of(w).holds, hold, { charged = charged, refunded = refunded })
+end
+local function format_refunds(refunds)
+local lines = {}
+for of, noted in pairs(refunds.entries) do
+lines[#lines + 1] = 'r ' .. digits(noted.seq) .. ' ' .. digits(of) .. ' ' .. digits(noted.refunded)
+end
+for hold, noted in pairs(refunds.holds) do
+lines[#lines + 1] = 'x ' .. digits(noted.seq) .. ' ' .. digits(noted.charged) .. ' ' .. digits(noted.refunded) .. ' ' .. hold
+end
+return table.concat(lines, '\\n')
+end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
 if type(reply) == 'table' and reply.err then
@@ -12575,6 +12848,9 @@ end
 local was_ending = w.ending
 w.ending = w.has_stock and w.seq == w.acked
 w.writes[2] = format_core(w)
+if w.refunds and w.refunds.changed then
+write(w, 'refunds', format_refunds(w.refunds))
+end
 in_parts('HSET', w.key, w.writes, w.written)
 if w.stock then
 write_stock(w)
@@ -12724,7 +13000,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: 'fc773a4b04a62be4a49d838d912877fa8ce8299f',
+  sha1: '3ca38aa8e84a7d99de666e52cb6c90bbc7d82153',
   keys: { min: 5, variable: false },
   resend: 'never',
   batchMax: null,
@@ -12760,7 +13036,9 @@ end
 local CORE = '<BBBddddddddddddddc32c40c0'
 local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
-local CORE_VERSION = 2
+local CORE_VERSION = 3
+local CORE_VERSION_BEFORE = 2
+local NO_LIFE = string.rep('-', 32)
 local MARK = 5
 local MEMORY_USED, STOCK, ENDING = 1, 2, 4
 local STATUSES = { 'active', 'frozen', 'closed' }
@@ -12780,6 +13058,9 @@ return nil
 end
 local version, status, traits, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
 unpack_bytes(CORE_NUMBERS, bytes)
+if version == CORE_VERSION_BEFORE then
+version, life = CORE_VERSION, NO_LIFE
+end
 if version ~= CORE_VERSION or not STATUSES[status] then
 return nil
 end
@@ -13179,6 +13460,64 @@ local buyer = read_buyer(w, checkout.buyer)
 write_buyer(w, buyer, buyer.taken - total(before) + total(after), '')
 remove_checkout(w, hold)
 end
+local REFUNDS_MAX = 64
+local function refunds_of(w)
+if w.refunds then
+return w.refunds
+end
+local refunds = { count = 0, entries = {}, holds = {}, swept = false, changed = false }
+w.refunds = refunds
+for line in string.gmatch(get(w, 'refunds') or '', '[^\\n]+') do
+local seq, of, refunded = string.match(line, '^r (%d+) (%d+) (%d+)$')
+if seq then
+refunds.entries[tonumber(of)] = { seq = tonumber(seq), refunded = tonumber(refunded) }
+else
+local charged, hold
+seq, charged, refunded, hold = string.match(line, '^x (%d+) (%d+) (%d+) (.+)$')
+refunds.holds[hold] = { seq = tonumber(seq), charged = tonumber(charged), refunded = tonumber(refunded) }
+end
+refunds.count = refunds.count + 1
+end
+return refunds
+end
+local function sweep(w, notes)
+for name, noted in pairs(notes) do
+if noted.seq <= w.acked then
+notes[name] = nil
+w.refunds.count = w.refunds.count - 1
+w.floor = math.max(w.floor, noted.seq)
+end
+end
+end
+local function note(w, notes, name, noted)
+local refunds = w.refunds
+noted.seq = w.seq
+refunds.count = refunds.count + (notes[name] and 0 or 1)
+notes[name] = noted
+refunds.changed = true
+end
+local function note_refund(w, of, refunded)
+local refunds = refunds_of(w)
+if refunds.count >= REFUNDS_MAX and not refunds.swept then
+refunds.swept = true
+sweep(w, refunds.entries)
+sweep(w, refunds.holds)
+end
+note(w, refunds.entries, of, { refunded = refunded })
+end
+local function note_closed_hold(w, hold, charged, refunded)
+note(w, refunds_of(w).holds, hold, { charged = charged, refunded = refunded })
+end
+local function format_refunds(refunds)
+local lines = {}
+for of, noted in pairs(refunds.entries) do
+lines[#lines + 1] = 'r ' .. digits(noted.seq) .. ' ' .. digits(of) .. ' ' .. digits(noted.refunded)
+end
+for hold, noted in pairs(refunds.holds) do
+lines[#lines + 1] = 'x ' .. digits(noted.seq) .. ' ' .. digits(noted.charged) .. ' ' .. digits(noted.refunded) .. ' ' .. hold
+end
+return table.concat(lines, '\\n')
+end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
 if type(reply) == 'table' and reply.err then
@@ -13202,6 +13541,9 @@ end
 local was_ending = w.ending
 w.ending = w.has_stock and w.seq == w.acked
 w.writes[2] = format_core(w)
+if w.refunds and w.refunds.changed then
+write(w, 'refunds', format_refunds(w.refunds))
+end
 in_parts('HSET', w.key, w.writes, w.written)
 if w.stock then
 write_stock(w)
@@ -13317,60 +13659,6 @@ if not bytes and w.fresh ~= '' then
 return find_among(w, w.fresh, w.seq, c)
 end
 return bytes, memory
-end
-local REFUNDS_MAX = 64
-local function refunds_of(w)
-if w.refunds then
-return w.refunds
-end
-local refunds = { last = 0, count = 0, entries = {}, holds = {} }
-w.refunds = refunds
-local text = get(w, 'refunds')
-if not text then
-return refunds
-end
-for line in string.gmatch(text, '[^\\n]+') do
-local of, refunded = string.match(line, '^r (%d+) (%d+)$')
-if of then
-refunds.entries[tonumber(of)] = tonumber(refunded)
-refunds.count = refunds.count + 1
-elseif string.sub(line, 1, 1) == 'x' then
-local charged, hold_refunded, hold = string.match(line, '^x (%d+) (%d+) (.+)$')
-refunds.holds[hold] = { charged = tonumber(charged), refunded = tonumber(hold_refunded) }
-refunds.count = refunds.count + 1
-else
-refunds.last = tonumber(line)
-end
-end
-return refunds
-end
-local function write_refunds(w)
-local refunds = w.refunds
-refunds.last = w.seq
-local lines = { digits(refunds.last) }
-for of, refunded in pairs(refunds.entries) do
-lines[#lines + 1] = 'r ' .. digits(of) .. ' ' .. digits(refunded)
-end
-for hold, known in pairs(refunds.holds) do
-lines[#lines + 1] = 'x ' .. digits(known.charged) .. ' ' .. digits(known.refunded) .. ' ' .. hold
-end
-put(w, 'refunds', table.concat(lines, '\\n'))
-end
-local function note_refund(w, of, refunded)
-local refunds = refunds_of(w)
-if refunds.count >= REFUNDS_MAX and refunds.last <= w.acked then
-w.floor = refunds.last
-refunds.count, refunds.entries, refunds.holds = 0, {}, {}
-end
-refunds.count = refunds.count + (refunds.entries[of] and 0 or 1)
-refunds.entries[of] = refunded
-write_refunds(w)
-end
-local function note_closed_hold(w, hold, charged, refunded)
-local refunds = refunds_of(w)
-refunds.count = refunds.count + (refunds.holds[hold] and 0 or 1)
-refunds.holds[hold] = { charged = charged, refunded = refunded }
-write_refunds(w)
 end
 local MAX_AMOUNT = 9007199254740991
 local EXPIRE_MAX = 64
@@ -13624,11 +13912,11 @@ if not c.facts then
 return nil, { 'facts' }
 end
 local facts = facts_for(w, c)
-local refunded = refunds_of(w).entries[c.of] or (facts and facts.refunded)
-if not refunded then
+local known = refunds_of(w).entries[c.of] or facts
+if not known then
 return nil, { 'facts' }
 end
-local left = c.charge - refunded
+local left = c.charge - known.refunded
 local hold = nil
 if c.hold ~= '' then
 hold = hold_for_refund(w, c.hold, facts)
@@ -13642,7 +13930,7 @@ if c.amount > left then
 return reject('refund_exceeded', 'left', digits(math.max(0, left)))
 end
 return move(w, {
-kind = 'refund', amount = c.amount, available = c.amount, reserved = 0, hold = hold, of_refunded = refunded + c.amount,
+kind = 'refund', amount = c.amount, available = c.amount, reserved = 0, hold = hold, of_refunded = known.refunded + c.amount,
 })
 end
 local LINES_MAX = 100
@@ -13964,7 +14252,7 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: '5f2c9d73b1192e8f6b9ccc98539f70c5c45edf0d',
+  sha1: '17bb97efac2a167510bbd5354b9bb42589522646',
   keys: { min: 3, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -14000,7 +14288,9 @@ end
 local CORE = '<BBBddddddddddddddc32c40c0'
 local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
-local CORE_VERSION = 2
+local CORE_VERSION = 3
+local CORE_VERSION_BEFORE = 2
+local NO_LIFE = string.rep('-', 32)
 local MARK = 5
 local MEMORY_USED, STOCK, ENDING = 1, 2, 4
 local STATUSES = { 'active', 'frozen', 'closed' }
@@ -14020,6 +14310,9 @@ return nil
 end
 local version, status, traits, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
 unpack_bytes(CORE_NUMBERS, bytes)
+if version == CORE_VERSION_BEFORE then
+version, life = CORE_VERSION, NO_LIFE
+end
 if version ~= CORE_VERSION or not STATUSES[status] then
 return nil
 end
@@ -14419,6 +14712,64 @@ local buyer = read_buyer(w, checkout.buyer)
 write_buyer(w, buyer, buyer.taken - total(before) + total(after), '')
 remove_checkout(w, hold)
 end
+local REFUNDS_MAX = 64
+local function refunds_of(w)
+if w.refunds then
+return w.refunds
+end
+local refunds = { count = 0, entries = {}, holds = {}, swept = false, changed = false }
+w.refunds = refunds
+for line in string.gmatch(get(w, 'refunds') or '', '[^\\n]+') do
+local seq, of, refunded = string.match(line, '^r (%d+) (%d+) (%d+)$')
+if seq then
+refunds.entries[tonumber(of)] = { seq = tonumber(seq), refunded = tonumber(refunded) }
+else
+local charged, hold
+seq, charged, refunded, hold = string.match(line, '^x (%d+) (%d+) (%d+) (.+)$')
+refunds.holds[hold] = { seq = tonumber(seq), charged = tonumber(charged), refunded = tonumber(refunded) }
+end
+refunds.count = refunds.count + 1
+end
+return refunds
+end
+local function sweep(w, notes)
+for name, noted in pairs(notes) do
+if noted.seq <= w.acked then
+notes[name] = nil
+w.refunds.count = w.refunds.count - 1
+w.floor = math.max(w.floor, noted.seq)
+end
+end
+end
+local function note(w, notes, name, noted)
+local refunds = w.refunds
+noted.seq = w.seq
+refunds.count = refunds.count + (notes[name] and 0 or 1)
+notes[name] = noted
+refunds.changed = true
+end
+local function note_refund(w, of, refunded)
+local refunds = refunds_of(w)
+if refunds.count >= REFUNDS_MAX and not refunds.swept then
+refunds.swept = true
+sweep(w, refunds.entries)
+sweep(w, refunds.holds)
+end
+note(w, refunds.entries, of, { refunded = refunded })
+end
+local function note_closed_hold(w, hold, charged, refunded)
+note(w, refunds_of(w).holds, hold, { charged = charged, refunded = refunded })
+end
+local function format_refunds(refunds)
+local lines = {}
+for of, noted in pairs(refunds.entries) do
+lines[#lines + 1] = 'r ' .. digits(noted.seq) .. ' ' .. digits(of) .. ' ' .. digits(noted.refunded)
+end
+for hold, noted in pairs(refunds.holds) do
+lines[#lines + 1] = 'x ' .. digits(noted.seq) .. ' ' .. digits(noted.charged) .. ' ' .. digits(noted.refunded) .. ' ' .. hold
+end
+return table.concat(lines, '\\n')
+end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
 if type(reply) == 'table' and reply.err then
@@ -14442,6 +14793,9 @@ end
 local was_ending = w.ending
 w.ending = w.has_stock and w.seq == w.acked
 w.writes[2] = format_core(w)
+if w.refunds and w.refunds.changed then
+write(w, 'refunds', format_refunds(w.refunds))
+end
 in_parts('HSET', w.key, w.writes, w.written)
 if w.stock then
 write_stock(w)
@@ -14600,7 +14954,7 @@ return reply
 
 export const walletRecall: Script = {
   name: 'wallet_recall',
-  sha1: 'd38139524ac34087c08acb3d289b814a69ac6827',
+  sha1: 'f42c55129f31b2955a4d92d7e41542bb892e9f3f',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -14626,7 +14980,9 @@ end
 local CORE = '<BBBddddddddddddddc32c40c0'
 local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
-local CORE_VERSION = 2
+local CORE_VERSION = 3
+local CORE_VERSION_BEFORE = 2
+local NO_LIFE = string.rep('-', 32)
 local MARK = 5
 local MEMORY_USED, STOCK, ENDING = 1, 2, 4
 local STATUSES = { 'active', 'frozen', 'closed' }
@@ -14646,6 +15002,9 @@ return nil
 end
 local version, status, traits, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
 unpack_bytes(CORE_NUMBERS, bytes)
+if version == CORE_VERSION_BEFORE then
+version, life = CORE_VERSION, NO_LIFE
+end
 if version ~= CORE_VERSION or not STATUSES[status] then
 return nil
 end
@@ -15045,6 +15404,64 @@ local buyer = read_buyer(w, checkout.buyer)
 write_buyer(w, buyer, buyer.taken - total(before) + total(after), '')
 remove_checkout(w, hold)
 end
+local REFUNDS_MAX = 64
+local function refunds_of(w)
+if w.refunds then
+return w.refunds
+end
+local refunds = { count = 0, entries = {}, holds = {}, swept = false, changed = false }
+w.refunds = refunds
+for line in string.gmatch(get(w, 'refunds') or '', '[^\\n]+') do
+local seq, of, refunded = string.match(line, '^r (%d+) (%d+) (%d+)$')
+if seq then
+refunds.entries[tonumber(of)] = { seq = tonumber(seq), refunded = tonumber(refunded) }
+else
+local charged, hold
+seq, charged, refunded, hold = string.match(line, '^x (%d+) (%d+) (%d+) (.+)$')
+refunds.holds[hold] = { seq = tonumber(seq), charged = tonumber(charged), refunded = tonumber(refunded) }
+end
+refunds.count = refunds.count + 1
+end
+return refunds
+end
+local function sweep(w, notes)
+for name, noted in pairs(notes) do
+if noted.seq <= w.acked then
+notes[name] = nil
+w.refunds.count = w.refunds.count - 1
+w.floor = math.max(w.floor, noted.seq)
+end
+end
+end
+local function note(w, notes, name, noted)
+local refunds = w.refunds
+noted.seq = w.seq
+refunds.count = refunds.count + (notes[name] and 0 or 1)
+notes[name] = noted
+refunds.changed = true
+end
+local function note_refund(w, of, refunded)
+local refunds = refunds_of(w)
+if refunds.count >= REFUNDS_MAX and not refunds.swept then
+refunds.swept = true
+sweep(w, refunds.entries)
+sweep(w, refunds.holds)
+end
+note(w, refunds.entries, of, { refunded = refunded })
+end
+local function note_closed_hold(w, hold, charged, refunded)
+note(w, refunds_of(w).holds, hold, { charged = charged, refunded = refunded })
+end
+local function format_refunds(refunds)
+local lines = {}
+for of, noted in pairs(refunds.entries) do
+lines[#lines + 1] = 'r ' .. digits(noted.seq) .. ' ' .. digits(of) .. ' ' .. digits(noted.refunded)
+end
+for hold, noted in pairs(refunds.holds) do
+lines[#lines + 1] = 'x ' .. digits(noted.seq) .. ' ' .. digits(noted.charged) .. ' ' .. digits(noted.refunded) .. ' ' .. hold
+end
+return table.concat(lines, '\\n')
+end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
 if type(reply) == 'table' and reply.err then
@@ -15068,6 +15485,9 @@ end
 local was_ending = w.ending
 w.ending = w.has_stock and w.seq == w.acked
 w.writes[2] = format_core(w)
+if w.refunds and w.refunds.changed then
+write(w, 'refunds', format_refunds(w.refunds))
+end
 in_parts('HSET', w.key, w.writes, w.written)
 if w.stock then
 write_stock(w)
@@ -15205,7 +15625,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: '2c2ce973d525635be0875bc6872f850ac8455918',
+  sha1: '6febd7875ffc25dbd064cf1e298e4ee47fe09ec0',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -15248,7 +15668,9 @@ end
 local CORE = '<BBBddddddddddddddc32c40c0'
 local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
-local CORE_VERSION = 2
+local CORE_VERSION = 3
+local CORE_VERSION_BEFORE = 2
+local NO_LIFE = string.rep('-', 32)
 local MARK = 5
 local MEMORY_USED, STOCK, ENDING = 1, 2, 4
 local STATUSES = { 'active', 'frozen', 'closed' }
@@ -15268,6 +15690,9 @@ return nil
 end
 local version, status, traits, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
 unpack_bytes(CORE_NUMBERS, bytes)
+if version == CORE_VERSION_BEFORE then
+version, life = CORE_VERSION, NO_LIFE
+end
 if version ~= CORE_VERSION or not STATUSES[status] then
 return nil
 end
@@ -15667,6 +16092,64 @@ local buyer = read_buyer(w, checkout.buyer)
 write_buyer(w, buyer, buyer.taken - total(before) + total(after), '')
 remove_checkout(w, hold)
 end
+local REFUNDS_MAX = 64
+local function refunds_of(w)
+if w.refunds then
+return w.refunds
+end
+local refunds = { count = 0, entries = {}, holds = {}, swept = false, changed = false }
+w.refunds = refunds
+for line in string.gmatch(get(w, 'refunds') or '', '[^\\n]+') do
+local seq, of, refunded = string.match(line, '^r (%d+) (%d+) (%d+)$')
+if seq then
+refunds.entries[tonumber(of)] = { seq = tonumber(seq), refunded = tonumber(refunded) }
+else
+local charged, hold
+seq, charged, refunded, hold = string.match(line, '^x (%d+) (%d+) (%d+) (.+)$')
+refunds.holds[hold] = { seq = tonumber(seq), charged = tonumber(charged), refunded = tonumber(refunded) }
+end
+refunds.count = refunds.count + 1
+end
+return refunds
+end
+local function sweep(w, notes)
+for name, noted in pairs(notes) do
+if noted.seq <= w.acked then
+notes[name] = nil
+w.refunds.count = w.refunds.count - 1
+w.floor = math.max(w.floor, noted.seq)
+end
+end
+end
+local function note(w, notes, name, noted)
+local refunds = w.refunds
+noted.seq = w.seq
+refunds.count = refunds.count + (notes[name] and 0 or 1)
+notes[name] = noted
+refunds.changed = true
+end
+local function note_refund(w, of, refunded)
+local refunds = refunds_of(w)
+if refunds.count >= REFUNDS_MAX and not refunds.swept then
+refunds.swept = true
+sweep(w, refunds.entries)
+sweep(w, refunds.holds)
+end
+note(w, refunds.entries, of, { refunded = refunded })
+end
+local function note_closed_hold(w, hold, charged, refunded)
+note(w, refunds_of(w).holds, hold, { charged = charged, refunded = refunded })
+end
+local function format_refunds(refunds)
+local lines = {}
+for of, noted in pairs(refunds.entries) do
+lines[#lines + 1] = 'r ' .. digits(noted.seq) .. ' ' .. digits(of) .. ' ' .. digits(noted.refunded)
+end
+for hold, noted in pairs(refunds.holds) do
+lines[#lines + 1] = 'x ' .. digits(noted.seq) .. ' ' .. digits(noted.charged) .. ' ' .. digits(noted.refunded) .. ' ' .. hold
+end
+return table.concat(lines, '\\n')
+end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
 if type(reply) == 'table' and reply.err then
@@ -15690,6 +16173,9 @@ end
 local was_ending = w.ending
 w.ending = w.has_stock and w.seq == w.acked
 w.writes[2] = format_core(w)
+if w.refunds and w.refunds.changed then
+write(w, 'refunds', format_refunds(w.refunds))
+end
 in_parts('HSET', w.key, w.writes, w.written)
 if w.stock then
 write_stock(w)
@@ -15805,60 +16291,6 @@ if not bytes and w.fresh ~= '' then
 return find_among(w, w.fresh, w.seq, c)
 end
 return bytes, memory
-end
-local REFUNDS_MAX = 64
-local function refunds_of(w)
-if w.refunds then
-return w.refunds
-end
-local refunds = { last = 0, count = 0, entries = {}, holds = {} }
-w.refunds = refunds
-local text = get(w, 'refunds')
-if not text then
-return refunds
-end
-for line in string.gmatch(text, '[^\\n]+') do
-local of, refunded = string.match(line, '^r (%d+) (%d+)$')
-if of then
-refunds.entries[tonumber(of)] = tonumber(refunded)
-refunds.count = refunds.count + 1
-elseif string.sub(line, 1, 1) == 'x' then
-local charged, hold_refunded, hold = string.match(line, '^x (%d+) (%d+) (.+)$')
-refunds.holds[hold] = { charged = tonumber(charged), refunded = tonumber(hold_refunded) }
-refunds.count = refunds.count + 1
-else
-refunds.last = tonumber(line)
-end
-end
-return refunds
-end
-local function write_refunds(w)
-local refunds = w.refunds
-refunds.last = w.seq
-local lines = { digits(refunds.last) }
-for of, refunded in pairs(refunds.entries) do
-lines[#lines + 1] = 'r ' .. digits(of) .. ' ' .. digits(refunded)
-end
-for hold, known in pairs(refunds.holds) do
-lines[#lines + 1] = 'x ' .. digits(known.charged) .. ' ' .. digits(known.refunded) .. ' ' .. hold
-end
-put(w, 'refunds', table.concat(lines, '\\n'))
-end
-local function note_refund(w, of, refunded)
-local refunds = refunds_of(w)
-if refunds.count >= REFUNDS_MAX and refunds.last <= w.acked then
-w.floor = refunds.last
-refunds.count, refunds.entries, refunds.holds = 0, {}, {}
-end
-refunds.count = refunds.count + (refunds.entries[of] and 0 or 1)
-refunds.entries[of] = refunded
-write_refunds(w)
-end
-local function note_closed_hold(w, hold, charged, refunded)
-local refunds = refunds_of(w)
-refunds.count = refunds.count + (refunds.holds[hold] and 0 or 1)
-refunds.holds[hold] = { charged = charged, refunded = refunded }
-write_refunds(w)
 end
 local MAX_AMOUNT = 9007199254740991
 local EXPIRE_MAX = 64
@@ -16112,11 +16544,11 @@ if not c.facts then
 return nil, { 'facts' }
 end
 local facts = facts_for(w, c)
-local refunded = refunds_of(w).entries[c.of] or (facts and facts.refunded)
-if not refunded then
+local known = refunds_of(w).entries[c.of] or facts
+if not known then
 return nil, { 'facts' }
 end
-local left = c.charge - refunded
+local left = c.charge - known.refunded
 local hold = nil
 if c.hold ~= '' then
 hold = hold_for_refund(w, c.hold, facts)
@@ -16130,7 +16562,7 @@ if c.amount > left then
 return reject('refund_exceeded', 'left', digits(math.max(0, left)))
 end
 return move(w, {
-kind = 'refund', amount = c.amount, available = c.amount, reserved = 0, hold = hold, of_refunded = refunded + c.amount,
+kind = 'refund', amount = c.amount, available = c.amount, reserved = 0, hold = hold, of_refunded = known.refunded + c.amount,
 })
 end
 local LINES_MAX = 100
