@@ -5483,13 +5483,13 @@ end)
 
 export const loadRenew: Script = {
   name: 'load_renew',
-  sha1: '4a97a4022b535fbe82ad6b1b59f784cf49f78b2d',
+  sha1: 'fc250286d0702ab3a9d4c12ce4011244f4e6ed6e',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
   batchArg: 1,
   readonly: false,
-  source: `if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+  source: `if redis.pcall('GET', KEYS[1]) ~= ARGV[1] then
 return 0
 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])
@@ -13000,7 +13000,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: '3ca38aa8e84a7d99de666e52cb6c90bbc7d82153',
+  sha1: 'b1fe7de2d6e770b1610bb001afabb28b21346240',
   keys: { min: 5, variable: false },
   resend: 'never',
   batchMax: null,
@@ -14200,11 +14200,6 @@ end
 if old and not pcall(recall_memory) then
 pending = {}
 end
-redis.call('DEL', KEYS[2])
-redis.call('UNLINK', KEYS[4])
-if redis.call('GET', KEYS[3]) == ARGV[2] then
-redis.call('DEL', KEYS[3])
-end
 local w = track({
 epoch = epoch, life = life, seq = tonumber(ARGV[8]), head = ARGV[9], at = tonumber(ARGV[10]),
 available = tonumber(ARGV[11]), reserved = tonumber(ARGV[12]), limit = tonumber(ARGV[13]), status = ARGV[14],
@@ -14228,6 +14223,12 @@ remember(w, seq, ARGV[at + 1])
 write(w, entry_field(w, seq), ARGV[at + 1])
 end
 w.recent = table.concat(marks)
+local holder = redis.pcall('GET', KEYS[3])
+if holder == ARGV[2] or type(holder) == 'table' then
+redis.call('DEL', KEYS[3])
+end
+redis.call('DEL', KEYS[2])
+redis.call('UNLINK', KEYS[4])
 if w.has_stock then
 w.stock = new_stock(KEYS[4])
 if field_count > 0 then
@@ -14237,7 +14238,10 @@ stock_put(w, 'epoch', digits(epoch))
 end
 for i = 1, #pending do
 local c = pending[i]
-local answer = decide(w, c, math.max(c.at, w.at))
+local fine, answer = pcall(decide, w, c, math.max(c.at, w.at))
+if not fine then
+answer = { 'damaged' }
+end
 if answer then
 reply[#reply + 1] = c.key
 reply[#reply + 1] = answer[2] or answer[1]
@@ -14252,7 +14256,7 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: '17bb97efac2a167510bbd5354b9bb42589522646',
+  sha1: 'f8ac04afdad334f9fc262e71395df54b81caeb79',
   keys: { min: 3, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -14925,10 +14929,21 @@ why = 'epoch'
 elseif w.has_stock and not open_stock(w, KEYS[3], {}) then
 why = 'stock'
 end
+local function take_lease()
+if redis.call('SET', KEYS[2], ARGV[2], 'NX', 'PX', ARGV[3]) then
+return true
+end
+local holder = redis.pcall('GET', KEYS[2])
+if type(holder) == 'string' then
+return holder == ARGV[2]
+end
+redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
+return true
+end
 local lease = ''
 if why ~= 'trusted' and ARGV[3] ~= '0' then
 lease = 'busy'
-if redis.call('SET', KEYS[2], ARGV[2], 'NX', 'PX', ARGV[3]) or redis.call('GET', KEYS[2]) == ARGV[2] then
+if take_lease() then
 lease = 'leased'
 end
 end
