@@ -67,7 +67,8 @@ local function tend(i)
     w.acked = math.min(w.seq, math.max(w.acked, tonumber(ARGV[4 + 4 * i])))
   end
   w.clock = time_of(w, clock, caller_clock, ahead_max)
-  local answer = decide(w, touch, w.clock)
+  -- What waits for the journal has a bound, as where commands are decided: holds stay due until some of it has got there.
+  local more = w.seq - w.acked < PENDING_MAX and decide(w, touch, w.clock)[1] == 'more'
   local pending = w.seq > w.acked
   if not pending and w.clock - w.at >= idle_after then
     leave(key, stock, name)
@@ -77,7 +78,7 @@ local function tend(i)
   if pending then
     wanted = w.clock + help_after
   end
-  if answer[1] == 'more' then
+  if more then
     wanted = w.clock
   end
   local reply = { digits(w.epoch), digits(w.acked), unpack(entries_after(w, w.acked, PENDING_MAX)) }

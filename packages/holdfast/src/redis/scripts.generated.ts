@@ -8175,7 +8175,7 @@ return refund_each({ sliding = WINDOWS, log = LOG })
 
 export const stockInspect: Script = {
   name: 'stock_inspect',
-  sha1: 'dd3eb0c97e930e4e1ab0ab6992ab4acc13a71ba5',
+  sha1: '500bcfff37001a9b9b79069fe3672a62332e16b9',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -8760,6 +8760,17 @@ end
 end
 return nil
 end
+local function read_fields(key, fields)
+local values = nil
+for i = 1, #fields, VALUES_MAX do
+local part = redis.call('HMGET', key, unpack(fields, i, math.min(#fields, i + VALUES_MAX - 1)))
+for j = 1, values and #part or 0 do
+values[i + j - 1] = part[j]
+end
+values = values or part
+end
+return values
+end
 local function entries_after(w, from, most)
 if w.seq == from + 1 and w.entries then
 return { w.entries[w.seq] }
@@ -8777,7 +8788,7 @@ end
 if #fields == 0 then
 return entries
 end
-local stored = redis.call('HMGET', w.key, unpack(fields))
+local stored = read_fields(w.key, fields)
 local next_stored = 1
 for i = 1, last - from do
 if not entries[i] then
@@ -10411,7 +10422,7 @@ end)
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: 'fe6c3a8e027c10bb9c708466f477b063212dcf29',
+  sha1: '6a8f68aebf1c4f99395d9c4c21f703a08be95850',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -10996,6 +11007,17 @@ end
 end
 return nil
 end
+local function read_fields(key, fields)
+local values = nil
+for i = 1, #fields, VALUES_MAX do
+local part = redis.call('HMGET', key, unpack(fields, i, math.min(#fields, i + VALUES_MAX - 1)))
+for j = 1, values and #part or 0 do
+values[i + j - 1] = part[j]
+end
+values = values or part
+end
+return values
+end
 local function entries_after(w, from, most)
 if w.seq == from + 1 and w.entries then
 return { w.entries[w.seq] }
@@ -11013,7 +11035,7 @@ end
 if #fields == 0 then
 return entries
 end
-local stored = redis.call('HMGET', w.key, unpack(fields))
+local stored = read_fields(w.key, fields)
 local next_stored = 1
 for i = 1, last - from do
 if not entries[i] then
@@ -12307,7 +12329,7 @@ return 1
 
 export const walletInspect: Script = {
   name: 'wallet_inspect',
-  sha1: '502a1cbc0f35f0ad3e5f26c2ce97d443a2ad805f',
+  sha1: 'cff8da9b53337fbb4e462f5b1b8c4700c164f2fd',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -12892,6 +12914,17 @@ end
 end
 return nil
 end
+local function read_fields(key, fields)
+local values = nil
+for i = 1, #fields, VALUES_MAX do
+local part = redis.call('HMGET', key, unpack(fields, i, math.min(#fields, i + VALUES_MAX - 1)))
+for j = 1, values and #part or 0 do
+values[i + j - 1] = part[j]
+end
+values = values or part
+end
+return values
+end
 local function entries_after(w, from, most)
 if w.seq == from + 1 and w.entries then
 return { w.entries[w.seq] }
@@ -12909,7 +12942,7 @@ end
 if #fields == 0 then
 return entries
 end
-local stored = redis.call('HMGET', w.key, unpack(fields))
+local stored = read_fields(w.key, fields)
 local next_stored = 1
 for i = 1, last - from do
 if not entries[i] then
@@ -13000,7 +13033,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: 'b1fe7de2d6e770b1610bb001afabb28b21346240',
+  sha1: 'f3a5802118e05f494e5d82788fbbd49929d6f9e8',
   keys: { min: 5, variable: false },
   resend: 'never',
   batchMax: null,
@@ -13585,6 +13618,17 @@ end
 end
 return nil
 end
+local function read_fields(key, fields)
+local values = nil
+for i = 1, #fields, VALUES_MAX do
+local part = redis.call('HMGET', key, unpack(fields, i, math.min(#fields, i + VALUES_MAX - 1)))
+for j = 1, values and #part or 0 do
+values[i + j - 1] = part[j]
+end
+values = values or part
+end
+return values
+end
 local function entries_after(w, from, most)
 if w.seq == from + 1 and w.entries then
 return { w.entries[w.seq] }
@@ -13602,7 +13646,7 @@ end
 if #fields == 0 then
 return entries
 end
-local stored = redis.call('HMGET', w.key, unpack(fields))
+local stored = read_fields(w.key, fields)
 local next_stored = 1
 for i = 1, last - from do
 if not entries[i] then
@@ -14256,7 +14300,7 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: 'f8ac04afdad334f9fc262e71395df54b81caeb79',
+  sha1: 'c41dd210668bf5a93d091fe50554ddbf97ad97fa',
   keys: { min: 3, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -14841,6 +14885,17 @@ end
 end
 return nil
 end
+local function read_fields(key, fields)
+local values = nil
+for i = 1, #fields, VALUES_MAX do
+local part = redis.call('HMGET', key, unpack(fields, i, math.min(#fields, i + VALUES_MAX - 1)))
+for j = 1, values and #part or 0 do
+values[i + j - 1] = part[j]
+end
+values = values or part
+end
+return values
+end
 local function entries_after(w, from, most)
 if w.seq == from + 1 and w.entries then
 return { w.entries[w.seq] }
@@ -14858,7 +14913,7 @@ end
 if #fields == 0 then
 return entries
 end
-local stored = redis.call('HMGET', w.key, unpack(fields))
+local stored = read_fields(w.key, fields)
 local next_stored = 1
 for i = 1, last - from do
 if not entries[i] then
@@ -14969,7 +15024,7 @@ return reply
 
 export const walletRecall: Script = {
   name: 'wallet_recall',
-  sha1: 'f42c55129f31b2955a4d92d7e41542bb892e9f3f',
+  sha1: 'c551777ec3a0ac893ba1f2f63bf954da39998170',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -15544,6 +15599,17 @@ end
 end
 return nil
 end
+local function read_fields(key, fields)
+local values = nil
+for i = 1, #fields, VALUES_MAX do
+local part = redis.call('HMGET', key, unpack(fields, i, math.min(#fields, i + VALUES_MAX - 1)))
+for j = 1, values and #part or 0 do
+values[i + j - 1] = part[j]
+end
+values = values or part
+end
+return values
+end
 local function entries_after(w, from, most)
 if w.seq == from + 1 and w.entries then
 return { w.entries[w.seq] }
@@ -15561,7 +15627,7 @@ end
 if #fields == 0 then
 return entries
 end
-local stored = redis.call('HMGET', w.key, unpack(fields))
+local stored = read_fields(w.key, fields)
 local next_stored = 1
 for i = 1, last - from do
 if not entries[i] then
@@ -15640,7 +15706,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: '6febd7875ffc25dbd064cf1e298e4ee47fe09ec0',
+  sha1: '01b2b438f8c6f984b8de05dbf5ee57b00abb88f7',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -16232,6 +16298,17 @@ end
 end
 return nil
 end
+local function read_fields(key, fields)
+local values = nil
+for i = 1, #fields, VALUES_MAX do
+local part = redis.call('HMGET', key, unpack(fields, i, math.min(#fields, i + VALUES_MAX - 1)))
+for j = 1, values and #part or 0 do
+values[i + j - 1] = part[j]
+end
+values = values or part
+end
+return values
+end
 local function entries_after(w, from, most)
 if w.seq == from + 1 and w.entries then
 return { w.entries[w.seq] }
@@ -16249,7 +16326,7 @@ end
 if #fields == 0 then
 return entries
 end
-local stored = redis.call('HMGET', w.key, unpack(fields))
+local stored = read_fields(w.key, fields)
 local next_stored = 1
 for i = 1, last - from do
 if not entries[i] then
@@ -16827,7 +16904,7 @@ if tonumber(ARGV[3 + 4 * i]) == w.epoch then
 w.acked = math.min(w.seq, math.max(w.acked, tonumber(ARGV[4 + 4 * i])))
 end
 w.clock = time_of(w, clock, caller_clock, ahead_max)
-local answer = decide(w, touch, w.clock)
+local more = w.seq - w.acked < PENDING_MAX and decide(w, touch, w.clock)[1] == 'more'
 local pending = w.seq > w.acked
 if not pending and w.clock - w.at >= idle_after then
 leave(key, stock, name)
@@ -16837,7 +16914,7 @@ local wanted = w.at + idle_after
 if pending then
 wanted = w.clock + help_after
 end
-if answer[1] == 'more' then
+if more then
 wanted = w.clock
 end
 local reply = { digits(w.epoch), digits(w.acked), unpack(entries_after(w, w.acked, PENDING_MAX)) }
