@@ -13,9 +13,7 @@ export const FORGETTING: readonly Mutant[] = [
     rule: 'what is decided again is decided at its own time',
     without:
       'a capture was acknowledged from memory, its hold runs out before it is loaded anew, and the capture is lost',
-    patches: [
-      { file: LUA, find: 'decide(w, c, math.max(c.at, w.at))', replace: 'decide(w, c, math.max(c.at, w.clock))' },
-    ],
+    patches: [{ file: LUA, find: 'math.max(c.at, w.at)', replace: 'math.max(c.at, w.clock)' }],
     within: 600,
     from: 1_185,
   },

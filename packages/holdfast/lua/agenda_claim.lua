@@ -3,13 +3,18 @@
 --
 -- KEYS  1 the shard's agenda
 -- ARGV  1 how many at most   2 for how long they are taken, ms
--- Returns { name, … }
+-- Returns { name, … }; also where the server is full
 -- @keys 1
 -- @resend safe
 -- @include wallet/server
+-- @include wallet/room
 
 local clock = server_clock()
 local names = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', clock), 'LIMIT', 0, ARGV[1])
+local refusal = #names > 0 and begin_writing(KEYS[1])
+if refusal then
+  return refusal
+end
 for i = 1, #names do
   redis.call('ZADD', KEYS[1], string.format('%.0f', clock + tonumber(ARGV[2])), names[i])
 end

@@ -6,7 +6,7 @@
 -- @keys 1
 -- @resend safe
 
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+if redis.pcall('GET', KEYS[1]) ~= ARGV[1] then
   return 0
 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])

@@ -27,7 +27,6 @@
 -- @include wallet/entry
 -- @include wallet/state
 -- @include wallet/recent
--- @include wallet/refunds
 -- @include wallet/decide
 
 local HEADER = '<ddddHHc32'

@@ -15,6 +15,6 @@ if not w or w.epoch > tonumber(ARGV[1]) then
   return 0
 end
 track(w, KEYS[1], {})
-w.life = string.rep('-', 32)
+w.life = NO_LIFE
 redis.call('HSET', KEYS[1], 'core', format_core(w))
 return 1

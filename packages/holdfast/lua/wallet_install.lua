@@ -21,7 +21,6 @@
 -- @include wallet/entry
 -- @include wallet/state
 -- @include wallet/recent
--- @include wallet/refunds
 -- @include wallet/decide
 
 local life = incarnation()
@@ -97,12 +96,6 @@ if old and not pcall(recall_memory) then
   pending = {}
 end
 
-redis.call('DEL', KEYS[2])
-redis.call('UNLINK', KEYS[4])
-if redis.call('GET', KEYS[3]) == ARGV[2] then
-  redis.call('DEL', KEYS[3])
-end
-
 local w = track({
   epoch = epoch, life = life, seq = tonumber(ARGV[8]), head = ARGV[9], at = tonumber(ARGV[10]),
   available = tonumber(ARGV[11]), reserved = tonumber(ARGV[12]), limit = tonumber(ARGV[13]), status = ARGV[14],
@@ -129,6 +122,14 @@ for i = 1, recent_count do
 end
 w.recent = table.concat(marks)
 
+-- From here on nothing may fail: what was acknowledged from memory is nowhere else until it is written again.
+local holder = redis.pcall('GET', KEYS[3])
+if holder == ARGV[2] or type(holder) == 'table' then
+  redis.call('DEL', KEYS[3])
+end
+redis.call('DEL', KEYS[2])
+redis.call('UNLINK', KEYS[4])
+
 if w.has_stock then
   w.stock = new_stock(KEYS[4])
   if field_count > 0 then
@@ -140,7 +141,10 @@ end
 for i = 1, #pending do
   local c = pending[i]
   -- At the time it was acknowledged, not at that of loading: a hold that has run out since had not then.
-  local answer = decide(w, c, math.max(c.at, w.at))
+  local fine, answer = pcall(decide, w, c, math.max(c.at, w.at))
+  if not fine then
+    answer = { 'damaged' }
+  end
   if answer then
     reply[#reply + 1] = c.key
     reply[#reply + 1] = answer[2] or answer[1]

@@ -28,10 +28,23 @@ elseif w.has_stock and not open_stock(w, KEYS[3], {}) then
   why = 'stock'
 end
 
+local function take_lease()
+  if redis.call('SET', KEYS[2], ARGV[2], 'NX', 'PX', ARGV[3]) then
+    return true
+  end
+  local holder = redis.pcall('GET', KEYS[2])
+  if type(holder) == 'string' then
+    return holder == ARGV[2]
+  end
+  -- Something else stands in its place, which would keep the wallet from ever being loaded.
+  redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
+  return true
+end
+
 local lease = ''
 if why ~= 'trusted' and ARGV[3] ~= '0' then
   lease = 'busy'
-  if redis.call('SET', KEYS[2], ARGV[2], 'NX', 'PX', ARGV[3]) or redis.call('GET', KEYS[2]) == ARGV[2] then
+  if take_lease() then
     lease = 'leased'
   end
 end

@@ -16,10 +16,10 @@
 -- @resend safe
 -- @batch 64
 -- @include wallet/server
+-- @include wallet/room
 -- @include wallet/entry
 -- @include wallet/state
 -- @include wallet/recent
--- @include wallet/refunds
 -- @include wallet/decide
 
 local PENDING_MAX = 512
@@ -67,7 +67,8 @@ local function tend(i)
     w.acked = math.min(w.seq, math.max(w.acked, tonumber(ARGV[4 + 4 * i])))
   end
   w.clock = time_of(w, clock, caller_clock, ahead_max)
-  local answer = decide(w, touch, w.clock)
+  -- What waits for the journal has a bound, as where commands are decided: holds stay due until some of it has got there.
+  local more = w.seq - w.acked < PENDING_MAX and decide(w, touch, w.clock)[1] == 'more'
   local pending = w.seq > w.acked
   if not pending and w.clock - w.at >= idle_after then
     leave(key, stock, name)
@@ -77,13 +78,19 @@ local function tend(i)
   if pending then
     wanted = w.clock + help_after
   end
-  if answer[1] == 'more' then
+  if more then
     wanted = w.clock
   end
   local reply = { digits(w.epoch), digits(w.acked), unpack(entries_after(w, w.acked, PENDING_MAX)) }
   w.agenda = 0
   write_wallet(w, KEYS[1], name, wanted)
   return reply
+end
+
+-- Before anybody is tended: what the server refuses there would pass for a wallet that is broken.
+local refusal = begin_writing(KEYS[1])
+if refusal then
+  return refusal
 end
 
 local reply = { digits(clock) }

@@ -225,11 +225,11 @@ local function refund(w, c)
     return nil, { 'facts' }
   end
   local facts = facts_for(w, c)
-  local refunded = refunds_of(w).entries[c.of] or (facts and facts.refunded)
-  if not refunded then
+  local known = refunds_of(w).entries[c.of] or facts
+  if not known then
     return nil, { 'facts' }
   end
-  local left = c.charge - refunded
+  local left = c.charge - known.refunded
   local hold = nil
   if c.hold ~= '' then
     hold = hold_for_refund(w, c.hold, facts)
@@ -243,7 +243,7 @@ local function refund(w, c)
     return reject('refund_exceeded', 'left', digits(math.max(0, left)))
   end
   return move(w, {
-    kind = 'refund', amount = c.amount, available = c.amount, reserved = 0, hold = hold, of_refunded = refunded + c.amount,
+    kind = 'refund', amount = c.amount, available = c.amount, reserved = 0, hold = hold, of_refunded = known.refunded + c.amount,
   })
 end
 

@@ -41,6 +41,19 @@ local function first_from_memory(w)
   return nil
 end
 
+-- In parts, as they are written. There is seldom more than one.
+local function read_fields(key, fields)
+  local values = nil
+  for i = 1, #fields, VALUES_MAX do
+    local part = redis.call('HMGET', key, unpack(fields, i, math.min(#fields, i + VALUES_MAX - 1)))
+    for j = 1, values and #part or 0 do
+      values[i + j - 1] = part[j]
+    end
+    values = values or part
+  end
+  return values
+end
+
 -- Entries after `from`, oldest first, at most `most`; false for one that is missing.
 local function entries_after(w, from, most)
   if w.seq == from + 1 and w.entries then
@@ -59,7 +72,7 @@ local function entries_after(w, from, most)
   if #fields == 0 then
     return entries
   end
-  local stored = redis.call('HMGET', w.key, unpack(fields))
+  local stored = read_fields(w.key, fields)
   local next_stored = 1
   for i = 1, last - from do
     if not entries[i] then

@@ -1,68 +1,76 @@
 -- What was refunded in this life of a state, as far as the journal may not have it yet. One field, because refunds are rare:
 --
---     last                        seq of the last entry that is noted here
---     r of refunded               refunded so far of an entry
---     x charged refunded hold     of a closed hold
+--     r seq of refunded              refunded so far of an entry, and the seq of the entry that said so
+--     x seq charged refunded hold    of a closed hold
 --
--- Once it has grown long and the journal has all of it, it is swept away, and `floor` notes up to which seq: from then on the journal
--- has to be asked, by a read that is not older.
+-- Once it has grown long, what the journal has of it is swept away, and `floor` notes up to which seq: from then on the journal has to be
+-- asked, by a read that is not older. What is on its way there stays, and under a steady stream of refunds something always is.
 
 local REFUNDS_MAX = 64
 
--- The notes as tables, the numbers by seq and by hold; read once a call.
+-- The notes as tables, by seq and by hold; read once a call.
 local function refunds_of(w)
   if w.refunds then
     return w.refunds
   end
-  local refunds = { last = 0, count = 0, entries = {}, holds = {} }
+  local refunds = { count = 0, entries = {}, holds = {}, swept = false, changed = false }
   w.refunds = refunds
-  local text = get(w, 'refunds')
-  if not text then
-    return refunds
-  end
-  for line in string.gmatch(text, '[^\n]+') do
-    local of, refunded = string.match(line, '^r (%d+) (%d+)$')
-    if of then
-      refunds.entries[tonumber(of)] = tonumber(refunded)
-      refunds.count = refunds.count + 1
-    elseif string.sub(line, 1, 1) == 'x' then
-      local charged, hold_refunded, hold = string.match(line, '^x (%d+) (%d+) (.+)$')
-      refunds.holds[hold] = { charged = tonumber(charged), refunded = tonumber(hold_refunded) }
-      refunds.count = refunds.count + 1
+  for line in string.gmatch(get(w, 'refunds') or '', '[^\n]+') do
+    local seq, of, refunded = string.match(line, '^r (%d+) (%d+) (%d+)$')
+    if seq then
+      refunds.entries[tonumber(of)] = { seq = tonumber(seq), refunded = tonumber(refunded) }
     else
-      refunds.last = tonumber(line)
+      local charged, hold
+      seq, charged, refunded, hold = string.match(line, '^x (%d+) (%d+) (%d+) (.+)$')
+      refunds.holds[hold] = { seq = tonumber(seq), charged = tonumber(charged), refunded = tonumber(refunded) }
     end
+    refunds.count = refunds.count + 1
   end
   return refunds
 end
 
-local function write_refunds(w)
+local function sweep(w, notes)
+  for name, noted in pairs(notes) do
+    if noted.seq <= w.acked then
+      notes[name] = nil
+      w.refunds.count = w.refunds.count - 1
+      w.floor = math.max(w.floor, noted.seq)
+    end
+  end
+end
+
+local function note(w, notes, name, noted)
   local refunds = w.refunds
-  refunds.last = w.seq
-  local lines = { digits(refunds.last) }
-  for of, refunded in pairs(refunds.entries) do
-    lines[#lines + 1] = 'r ' .. digits(of) .. ' ' .. digits(refunded)
-  end
-  for hold, known in pairs(refunds.holds) do
-    lines[#lines + 1] = 'x ' .. digits(known.charged) .. ' ' .. digits(known.refunded) .. ' ' .. hold
-  end
-  put(w, 'refunds', table.concat(lines, '\n'))
+  noted.seq = w.seq
+  refunds.count = refunds.count + (notes[name] and 0 or 1)
+  notes[name] = noted
+  refunds.changed = true
 end
 
 local function note_refund(w, of, refunded)
   local refunds = refunds_of(w)
-  if refunds.count >= REFUNDS_MAX and refunds.last <= w.acked then
-    w.floor = refunds.last
-    refunds.count, refunds.entries, refunds.holds = 0, {}, {}
+  -- What is acknowledged stays the same all through a call: once in it is enough.
+  if refunds.count >= REFUNDS_MAX and not refunds.swept then
+    refunds.swept = true
+    sweep(w, refunds.entries)
+    sweep(w, refunds.holds)
   end
-  refunds.count = refunds.count + (refunds.entries[of] and 0 or 1)
-  refunds.entries[of] = refunded
-  write_refunds(w)
+  note(w, refunds.entries, of, { refunded = refunded })
 end
 
+-- Whatever is noted here was refunded before, and so noted there: that is where it is swept.
 local function note_closed_hold(w, hold, charged, refunded)
-  local refunds = refunds_of(w)
-  refunds.count = refunds.count + (refunds.holds[hold] and 0 or 1)
-  refunds.holds[hold] = { charged = charged, refunded = refunded }
-  write_refunds(w)
+  note(w, refunds_of(w).holds, hold, { charged = charged, refunded = refunded })
+end
+
+-- The notes as text: made once a call, however many refunds there were in it.
+local function format_refunds(refunds)
+  local lines = {}
+  for of, noted in pairs(refunds.entries) do
+    lines[#lines + 1] = 'r ' .. digits(noted.seq) .. ' ' .. digits(of) .. ' ' .. digits(noted.refunded)
+  end
+  for hold, noted in pairs(refunds.holds) do
+    lines[#lines + 1] = 'x ' .. digits(noted.seq) .. ' ' .. digits(noted.charged) .. ' ' .. digits(noted.refunded) .. ' ' .. hold
+  end
+  return table.concat(lines, '\n')
 end

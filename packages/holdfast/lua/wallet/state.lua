@@ -15,7 +15,11 @@
 local CORE = '<BBBddddddddddddddc32c40c0'
 local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
-local CORE_VERSION = 2
+local CORE_VERSION = 3
+-- Only its notes of refunds are others (wallet/refunds).
+local CORE_VERSION_BEFORE = 2
+-- What no life of a server is called.
+local NO_LIFE = string.rep('-', 32)
 -- Bytes of `recent` for each entry.
 local MARK = 5
 -- Traits: something was acknowledged from memory; there is stock beside it, and both keys have an end (wallet/stock).
@@ -53,6 +57,10 @@ local function parse_core(bytes)
   end
   local version, status, traits, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
     unpack_bytes(CORE_NUMBERS, bytes)
+  -- Nobody goes on with what was written before; but what was acknowledged from memory in it is decided again, as after a failover.
+  if version == CORE_VERSION_BEFORE then
+    version, life = CORE_VERSION, NO_LIFE
+  end
   if version ~= CORE_VERSION or not STATUSES[status] then
     return nil
   end
@@ -227,6 +235,7 @@ local function in_parts(command, key, values, count)
 end
 
 -- @include wallet/stock
+-- @include wallet/refunds
 
 -- Where something else stands in the agenda's place, which would keep everybody of the shard from being decided, it makes room.
 local function enter(agenda_key, ...)
@@ -256,6 +265,9 @@ local function write_wallet(w, agenda_key, name, wanted)
   local was_ending = w.ending
   w.ending = w.has_stock and w.seq == w.acked
   w.writes[2] = format_core(w)
+  if w.refunds and w.refunds.changed then
+    write(w, 'refunds', format_refunds(w.refunds))
+  end
   in_parts('HSET', w.key, w.writes, w.written)
   if w.stock then
     write_stock(w)

@@ -4,6 +4,8 @@ import { type Clock, jitteredMs } from './clock.js'
 /** What became of a write: nothing, or nobody knows. */
 const UNWRITTEN: ReadonlySet<string> = new Set(['not_executed', 'unknown', 'refused'])
 
+const lacksRoom = (error: unknown): boolean => HoldfastError.is(error, 'unavailable') && error.refused === 'OOM'
+
 export interface CircuitParts {
   /** Nothing worked for so long although it was tried: then it is away. */
   readonly patienceMs: number
@@ -32,6 +34,7 @@ export class Circuit {
   #closed = false
   #stop: HoldfastError | null = null
   #unwritten = false
+  #full = false
 
   constructor(clock: Clock, parts: CircuitParts) {
     this.#clock = clock
@@ -40,6 +43,11 @@ export class Circuit {
 
   get open(): boolean {
     return this.#open
+  }
+
+  /** It is open because there is no room, as far as was heard last: what makes room goes on. */
+  get full(): boolean {
+    return this.#open && this.#full
   }
 
   /** It is there, and said that an operator has to act first: only the probe finds out that he has. */
@@ -60,6 +68,7 @@ export class Circuit {
     if (HoldfastError.is(error, 'internal_error') && error.outcome === 'data') return
     // The same where others are in the way: a row that is kept locked, a deadlock.
     if (HoldfastError.is(error, 'unavailable') && error.outcome === 'retry') return
+    this.#full = lacksRoom(error)
     // It answers, and says that it will not write: patience changes nothing. What only reads would go on working, and hide that.
     if (HoldfastError.is(error, 'unavailable') && error.refused !== undefined) return this.#away()
     this.failed(begunAt)
@@ -96,6 +105,7 @@ export class Circuit {
     // What is only read works all the while.
     if (!this.#open || this.#stop) return
     this.#open = false
+    this.#full = false
     this.#cancel?.()
     this.#parts.onChange(false)
   }
@@ -159,6 +169,7 @@ export class Circuit {
           .then(
             () => this.release(),
             (error) => {
+              this.#full = lacksRoom(error)
               if (HoldfastError.is(error, 'reconcile_required')) this.#stopFor(error)
             },
           )

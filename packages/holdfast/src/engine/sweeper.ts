@@ -83,10 +83,13 @@ export class Sweeper {
       const shard = (from + i) % shards
       const redis = this.#parts.redisOf(shard)
       // What nobody could remember is left where it is: all that waits in Redis would end up in the memory of every process.
-      if (redis.open || this.#context.full()) continue
+      if (this.#context.full()) continue
+      // Where there is no room, this is what makes some: wallets leave.
+      if (redis.open && !redis.full) continue
       try {
         await this.#sweepShard(shard)
-        redis.worked()
+        // It is let in where others are not: so that says nothing of them.
+        if (!redis.open) redis.worked()
       } catch (error) {
         if (HoldfastError.is(error, 'unavailable')) redis.failedWith(error)
         this.#context.telemetry.log?.('debug', 'sweep_failed', { reason: String(error) })

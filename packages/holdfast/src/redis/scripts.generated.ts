@@ -1140,7 +1140,7 @@ return answer
 
 export const agendaClaim: Script = {
   name: 'agenda_claim',
-  sha1: '230c2411f71e477d974f107b2de12173991ebc12',
+  sha1: 'c66464d11c11fe947830272d2550adabf98b9827',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -1156,8 +1156,19 @@ local function server_clock()
 local time = redis.call('TIME')
 return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
 end
+local function begin_writing(agenda_key)
+local reply = redis.pcall('ZREM', agenda_key, '')
+if type(reply) == 'table' and reply.err and string.sub(reply.err, 1, 9) ~= 'WRONGTYPE' then
+return reply
+end
+return nil
+end
 local clock = server_clock()
 local names = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', clock), 'LIMIT', 0, ARGV[1])
+local refusal = #names > 0 and begin_writing(KEYS[1])
+if refusal then
+return refusal
+end
 for i = 1, #names do
 redis.call('ZADD', KEYS[1], string.format('%.0f', clock + tonumber(ARGV[2])), names[i])
 end
@@ -5472,13 +5483,13 @@ end)
 
 export const loadRenew: Script = {
   name: 'load_renew',
-  sha1: '4a97a4022b535fbe82ad6b1b59f784cf49f78b2d',
+  sha1: 'fc250286d0702ab3a9d4c12ce4011244f4e6ed6e',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
   batchArg: 1,
   readonly: false,
-  source: `if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+  source: `if redis.pcall('GET', KEYS[1]) ~= ARGV[1] then
 return 0
 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])
@@ -8164,7 +8175,7 @@ return refund_each({ sliding = WINDOWS, log = LOG })
 
 export const stockInspect: Script = {
   name: 'stock_inspect',
-  sha1: 'b8277254e5bbc0c59a08690af5c26381658bb21e',
+  sha1: '500bcfff37001a9b9b79069fe3672a62332e16b9',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -8200,7 +8211,9 @@ end
 local CORE = '<BBBddddddddddddddc32c40c0'
 local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
-local CORE_VERSION = 2
+local CORE_VERSION = 3
+local CORE_VERSION_BEFORE = 2
+local NO_LIFE = string.rep('-', 32)
 local MARK = 5
 local MEMORY_USED, STOCK, ENDING = 1, 2, 4
 local STATUSES = { 'active', 'frozen', 'closed' }
@@ -8220,6 +8233,9 @@ return nil
 end
 local version, status, traits, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
 unpack_bytes(CORE_NUMBERS, bytes)
+if version == CORE_VERSION_BEFORE then
+version, life = CORE_VERSION, NO_LIFE
+end
 if version ~= CORE_VERSION or not STATUSES[status] then
 return nil
 end
@@ -8619,6 +8635,64 @@ local buyer = read_buyer(w, checkout.buyer)
 write_buyer(w, buyer, buyer.taken - total(before) + total(after), '')
 remove_checkout(w, hold)
 end
+local REFUNDS_MAX = 64
+local function refunds_of(w)
+if w.refunds then
+return w.refunds
+end
+local refunds = { count = 0, entries = {}, holds = {}, swept = false, changed = false }
+w.refunds = refunds
+for line in string.gmatch(get(w, 'refunds') or '', '[^\\n]+') do
+local seq, of, refunded = string.match(line, '^r (%d+) (%d+) (%d+)$')
+if seq then
+refunds.entries[tonumber(of)] = { seq = tonumber(seq), refunded = tonumber(refunded) }
+else
+local charged, hold
+seq, charged, refunded, hold = string.match(line, '^x (%d+) (%d+) (%d+) (.+)$')
+refunds.holds[hold] = { seq = tonumber(seq), charged = tonumber(charged), refunded = tonumber(refunded) }
+end
+refunds.count = refunds.count + 1
+end
+return refunds
+end
+local function sweep(w, notes)
+for name, noted in pairs(notes) do
+if noted.seq <= w.acked then
+notes[name] = nil
+w.refunds.count = w.refunds.count - 1
+w.floor = math.max(w.floor, noted.seq)
+end
+end
+end
+local function note(w, notes, name, noted)
+local refunds = w.refunds
+noted.seq = w.seq
+refunds.count = refunds.count + (notes[name] and 0 or 1)
+notes[name] = noted
+refunds.changed = true
+end
+local function note_refund(w, of, refunded)
+local refunds = refunds_of(w)
+if refunds.count >= REFUNDS_MAX and not refunds.swept then
+refunds.swept = true
+sweep(w, refunds.entries)
+sweep(w, refunds.holds)
+end
+note(w, refunds.entries, of, { refunded = refunded })
+end
+local function note_closed_hold(w, hold, charged, refunded)
+note(w, refunds_of(w).holds, hold, { charged = charged, refunded = refunded })
+end
+local function format_refunds(refunds)
+local lines = {}
+for of, noted in pairs(refunds.entries) do
+lines[#lines + 1] = 'r ' .. digits(noted.seq) .. ' ' .. digits(of) .. ' ' .. digits(noted.refunded)
+end
+for hold, noted in pairs(refunds.holds) do
+lines[#lines + 1] = 'x ' .. digits(noted.seq) .. ' ' .. digits(noted.charged) .. ' ' .. digits(noted.refunded) .. ' ' .. hold
+end
+return table.concat(lines, '\\n')
+end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
 if type(reply) == 'table' and reply.err then
@@ -8642,6 +8716,9 @@ end
 local was_ending = w.ending
 w.ending = w.has_stock and w.seq == w.acked
 w.writes[2] = format_core(w)
+if w.refunds and w.refunds.changed then
+write(w, 'refunds', format_refunds(w.refunds))
+end
 in_parts('HSET', w.key, w.writes, w.written)
 if w.stock then
 write_stock(w)
@@ -8683,6 +8760,17 @@ end
 end
 return nil
 end
+local function read_fields(key, fields)
+local values = nil
+for i = 1, #fields, VALUES_MAX do
+local part = redis.call('HMGET', key, unpack(fields, i, math.min(#fields, i + VALUES_MAX - 1)))
+for j = 1, values and #part or 0 do
+values[i + j - 1] = part[j]
+end
+values = values or part
+end
+return values
+end
 local function entries_after(w, from, most)
 if w.seq == from + 1 and w.entries then
 return { w.entries[w.seq] }
@@ -8700,7 +8788,7 @@ end
 if #fields == 0 then
 return entries
 end
-local stored = redis.call('HMGET', w.key, unpack(fields))
+local stored = read_fields(w.key, fields)
 local next_stored = 1
 for i = 1, last - from do
 if not entries[i] then
@@ -8781,7 +8869,7 @@ return fine and answer or { 'unreadable' }
 
 export const stockRunning: Script = {
   name: 'stock_running',
-  sha1: '3c009be57a2caf4ef1ea362c0ac35f91b451fae8',
+  sha1: '10655b95ce3a699650bba4d9b9355784b0d42371',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -8817,7 +8905,9 @@ end
 local CORE = '<BBBddddddddddddddc32c40c0'
 local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
-local CORE_VERSION = 2
+local CORE_VERSION = 3
+local CORE_VERSION_BEFORE = 2
+local NO_LIFE = string.rep('-', 32)
 local MARK = 5
 local MEMORY_USED, STOCK, ENDING = 1, 2, 4
 local STATUSES = { 'active', 'frozen', 'closed' }
@@ -8837,6 +8927,9 @@ return nil
 end
 local version, status, traits, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
 unpack_bytes(CORE_NUMBERS, bytes)
+if version == CORE_VERSION_BEFORE then
+version, life = CORE_VERSION, NO_LIFE
+end
 if version ~= CORE_VERSION or not STATUSES[status] then
 return nil
 end
@@ -9236,6 +9329,64 @@ local buyer = read_buyer(w, checkout.buyer)
 write_buyer(w, buyer, buyer.taken - total(before) + total(after), '')
 remove_checkout(w, hold)
 end
+local REFUNDS_MAX = 64
+local function refunds_of(w)
+if w.refunds then
+return w.refunds
+end
+local refunds = { count = 0, entries = {}, holds = {}, swept = false, changed = false }
+w.refunds = refunds
+for line in string.gmatch(get(w, 'refunds') or '', '[^\\n]+') do
+local seq, of, refunded = string.match(line, '^r (%d+) (%d+) (%d+)$')
+if seq then
+refunds.entries[tonumber(of)] = { seq = tonumber(seq), refunded = tonumber(refunded) }
+else
+local charged, hold
+seq, charged, refunded, hold = string.match(line, '^x (%d+) (%d+) (%d+) (.+)$')
+refunds.holds[hold] = { seq = tonumber(seq), charged = tonumber(charged), refunded = tonumber(refunded) }
+end
+refunds.count = refunds.count + 1
+end
+return refunds
+end
+local function sweep(w, notes)
+for name, noted in pairs(notes) do
+if noted.seq <= w.acked then
+notes[name] = nil
+w.refunds.count = w.refunds.count - 1
+w.floor = math.max(w.floor, noted.seq)
+end
+end
+end
+local function note(w, notes, name, noted)
+local refunds = w.refunds
+noted.seq = w.seq
+refunds.count = refunds.count + (notes[name] and 0 or 1)
+notes[name] = noted
+refunds.changed = true
+end
+local function note_refund(w, of, refunded)
+local refunds = refunds_of(w)
+if refunds.count >= REFUNDS_MAX and not refunds.swept then
+refunds.swept = true
+sweep(w, refunds.entries)
+sweep(w, refunds.holds)
+end
+note(w, refunds.entries, of, { refunded = refunded })
+end
+local function note_closed_hold(w, hold, charged, refunded)
+note(w, refunds_of(w).holds, hold, { charged = charged, refunded = refunded })
+end
+local function format_refunds(refunds)
+local lines = {}
+for of, noted in pairs(refunds.entries) do
+lines[#lines + 1] = 'r ' .. digits(noted.seq) .. ' ' .. digits(of) .. ' ' .. digits(noted.refunded)
+end
+for hold, noted in pairs(refunds.holds) do
+lines[#lines + 1] = 'x ' .. digits(noted.seq) .. ' ' .. digits(noted.charged) .. ' ' .. digits(noted.refunded) .. ' ' .. hold
+end
+return table.concat(lines, '\\n')
+end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
 if type(reply) == 'table' and reply.err then
@@ -9259,6 +9410,9 @@ end
 local was_ending = w.ending
 w.ending = w.has_stock and w.seq == w.acked
 w.writes[2] = format_core(w)
+if w.refunds and w.refunds.changed then
+write(w, 'refunds', format_refunds(w.refunds))
+end
 in_parts('HSET', w.key, w.writes, w.written)
 if w.stock then
 write_stock(w)
@@ -10268,7 +10422,7 @@ end)
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: '1ae42773fde1ab1f02c0b971cb188c2b5dc555ad',
+  sha1: '6a8f68aebf1c4f99395d9c4c21f703a08be95850',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -10304,7 +10458,9 @@ end
 local CORE = '<BBBddddddddddddddc32c40c0'
 local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
-local CORE_VERSION = 2
+local CORE_VERSION = 3
+local CORE_VERSION_BEFORE = 2
+local NO_LIFE = string.rep('-', 32)
 local MARK = 5
 local MEMORY_USED, STOCK, ENDING = 1, 2, 4
 local STATUSES = { 'active', 'frozen', 'closed' }
@@ -10324,6 +10480,9 @@ return nil
 end
 local version, status, traits, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
 unpack_bytes(CORE_NUMBERS, bytes)
+if version == CORE_VERSION_BEFORE then
+version, life = CORE_VERSION, NO_LIFE
+end
 if version ~= CORE_VERSION or not STATUSES[status] then
 return nil
 end
@@ -10723,6 +10882,64 @@ local buyer = read_buyer(w, checkout.buyer)
 write_buyer(w, buyer, buyer.taken - total(before) + total(after), '')
 remove_checkout(w, hold)
 end
+local REFUNDS_MAX = 64
+local function refunds_of(w)
+if w.refunds then
+return w.refunds
+end
+local refunds = { count = 0, entries = {}, holds = {}, swept = false, changed = false }
+w.refunds = refunds
+for line in string.gmatch(get(w, 'refunds') or '', '[^\\n]+') do
+local seq, of, refunded = string.match(line, '^r (%d+) (%d+) (%d+)$')
+if seq then
+refunds.entries[tonumber(of)] = { seq = tonumber(seq), refunded = tonumber(refunded) }
+else
+local charged, hold
+seq, charged, refunded, hold = string.match(line, '^x (%d+) (%d+) (%d+) (.+)$')
+refunds.holds[hold] = { seq = tonumber(seq), charged = tonumber(charged), refunded = tonumber(refunded) }
+end
+refunds.count = refunds.count + 1
+end
+return refunds
+end
+local function sweep(w, notes)
+for name, noted in pairs(notes) do
+if noted.seq <= w.acked then
+notes[name] = nil
+w.refunds.count = w.refunds.count - 1
+w.floor = math.max(w.floor, noted.seq)
+end
+end
+end
+local function note(w, notes, name, noted)
+local refunds = w.refunds
+noted.seq = w.seq
+refunds.count = refunds.count + (notes[name] and 0 or 1)
+notes[name] = noted
+refunds.changed = true
+end
+local function note_refund(w, of, refunded)
+local refunds = refunds_of(w)
+if refunds.count >= REFUNDS_MAX and not refunds.swept then
+refunds.swept = true
+sweep(w, refunds.entries)
+sweep(w, refunds.holds)
+end
+note(w, refunds.entries, of, { refunded = refunded })
+end
+local function note_closed_hold(w, hold, charged, refunded)
+note(w, refunds_of(w).holds, hold, { charged = charged, refunded = refunded })
+end
+local function format_refunds(refunds)
+local lines = {}
+for of, noted in pairs(refunds.entries) do
+lines[#lines + 1] = 'r ' .. digits(noted.seq) .. ' ' .. digits(of) .. ' ' .. digits(noted.refunded)
+end
+for hold, noted in pairs(refunds.holds) do
+lines[#lines + 1] = 'x ' .. digits(noted.seq) .. ' ' .. digits(noted.charged) .. ' ' .. digits(noted.refunded) .. ' ' .. hold
+end
+return table.concat(lines, '\\n')
+end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
 if type(reply) == 'table' and reply.err then
@@ -10746,6 +10963,9 @@ end
 local was_ending = w.ending
 w.ending = w.has_stock and w.seq == w.acked
 w.writes[2] = format_core(w)
+if w.refunds and w.refunds.changed then
+write(w, 'refunds', format_refunds(w.refunds))
+end
 in_parts('HSET', w.key, w.writes, w.written)
 if w.stock then
 write_stock(w)
@@ -10787,6 +11007,17 @@ end
 end
 return nil
 end
+local function read_fields(key, fields)
+local values = nil
+for i = 1, #fields, VALUES_MAX do
+local part = redis.call('HMGET', key, unpack(fields, i, math.min(#fields, i + VALUES_MAX - 1)))
+for j = 1, values and #part or 0 do
+values[i + j - 1] = part[j]
+end
+values = values or part
+end
+return values
+end
 local function entries_after(w, from, most)
 if w.seq == from + 1 and w.entries then
 return { w.entries[w.seq] }
@@ -10804,7 +11035,7 @@ end
 if #fields == 0 then
 return entries
 end
-local stored = redis.call('HMGET', w.key, unpack(fields))
+local stored = read_fields(w.key, fields)
 local next_stored = 1
 for i = 1, last - from do
 if not entries[i] then
@@ -10861,60 +11092,6 @@ if not bytes and w.fresh ~= '' then
 return find_among(w, w.fresh, w.seq, c)
 end
 return bytes, memory
-end
-local REFUNDS_MAX = 64
-local function refunds_of(w)
-if w.refunds then
-return w.refunds
-end
-local refunds = { last = 0, count = 0, entries = {}, holds = {} }
-w.refunds = refunds
-local text = get(w, 'refunds')
-if not text then
-return refunds
-end
-for line in string.gmatch(text, '[^\\n]+') do
-local of, refunded = string.match(line, '^r (%d+) (%d+)$')
-if of then
-refunds.entries[tonumber(of)] = tonumber(refunded)
-refunds.count = refunds.count + 1
-elseif string.sub(line, 1, 1) == 'x' then
-local charged, hold_refunded, hold = string.match(line, '^x (%d+) (%d+) (.+)$')
-refunds.holds[hold] = { charged = tonumber(charged), refunded = tonumber(hold_refunded) }
-refunds.count = refunds.count + 1
-else
-refunds.last = tonumber(line)
-end
-end
-return refunds
-end
-local function write_refunds(w)
-local refunds = w.refunds
-refunds.last = w.seq
-local lines = { digits(refunds.last) }
-for of, refunded in pairs(refunds.entries) do
-lines[#lines + 1] = 'r ' .. digits(of) .. ' ' .. digits(refunded)
-end
-for hold, known in pairs(refunds.holds) do
-lines[#lines + 1] = 'x ' .. digits(known.charged) .. ' ' .. digits(known.refunded) .. ' ' .. hold
-end
-put(w, 'refunds', table.concat(lines, '\\n'))
-end
-local function note_refund(w, of, refunded)
-local refunds = refunds_of(w)
-if refunds.count >= REFUNDS_MAX and refunds.last <= w.acked then
-w.floor = refunds.last
-refunds.count, refunds.entries, refunds.holds = 0, {}, {}
-end
-refunds.count = refunds.count + (refunds.entries[of] and 0 or 1)
-refunds.entries[of] = refunded
-write_refunds(w)
-end
-local function note_closed_hold(w, hold, charged, refunded)
-local refunds = refunds_of(w)
-refunds.count = refunds.count + (refunds.holds[hold] and 0 or 1)
-refunds.holds[hold] = { charged = charged, refunded = refunded }
-write_refunds(w)
 end
 local MAX_AMOUNT = 9007199254740991
 local EXPIRE_MAX = 64
@@ -11168,11 +11345,11 @@ if not c.facts then
 return nil, { 'facts' }
 end
 local facts = facts_for(w, c)
-local refunded = refunds_of(w).entries[c.of] or (facts and facts.refunded)
-if not refunded then
+local known = refunds_of(w).entries[c.of] or facts
+if not known then
 return nil, { 'facts' }
 end
-local left = c.charge - refunded
+local left = c.charge - known.refunded
 local hold = nil
 if c.hold ~= '' then
 hold = hold_for_refund(w, c.hold, facts)
@@ -11186,7 +11363,7 @@ if c.amount > left then
 return reject('refund_exceeded', 'left', digits(math.max(0, left)))
 end
 return move(w, {
-kind = 'refund', amount = c.amount, available = c.amount, reserved = 0, hold = hold, of_refunded = refunded + c.amount,
+kind = 'refund', amount = c.amount, available = c.amount, reserved = 0, hold = hold, of_refunded = known.refunded + c.amount,
 })
 end
 local LINES_MAX = 100
@@ -11588,7 +11765,7 @@ return table.concat(reply)
 
 export const walletDistrust: Script = {
   name: 'wallet_distrust',
-  sha1: 'ee2a5afed49caeea254307296dc650db11c8bd61',
+  sha1: 'f9fd1c11dacd67953240790840ad45f9c5117eab',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -11614,7 +11791,9 @@ end
 local CORE = '<BBBddddddddddddddc32c40c0'
 local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
-local CORE_VERSION = 2
+local CORE_VERSION = 3
+local CORE_VERSION_BEFORE = 2
+local NO_LIFE = string.rep('-', 32)
 local MARK = 5
 local MEMORY_USED, STOCK, ENDING = 1, 2, 4
 local STATUSES = { 'active', 'frozen', 'closed' }
@@ -11634,6 +11813,9 @@ return nil
 end
 local version, status, traits, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
 unpack_bytes(CORE_NUMBERS, bytes)
+if version == CORE_VERSION_BEFORE then
+version, life = CORE_VERSION, NO_LIFE
+end
 if version ~= CORE_VERSION or not STATUSES[status] then
 return nil
 end
@@ -12033,6 +12215,64 @@ local buyer = read_buyer(w, checkout.buyer)
 write_buyer(w, buyer, buyer.taken - total(before) + total(after), '')
 remove_checkout(w, hold)
 end
+local REFUNDS_MAX = 64
+local function refunds_of(w)
+if w.refunds then
+return w.refunds
+end
+local refunds = { count = 0, entries = {}, holds = {}, swept = false, changed = false }
+w.refunds = refunds
+for line in string.gmatch(get(w, 'refunds') or '', '[^\\n]+') do
+local seq, of, refunded = string.match(line, '^r (%d+) (%d+) (%d+)$')
+if seq then
+refunds.entries[tonumber(of)] = { seq = tonumber(seq), refunded = tonumber(refunded) }
+else
+local charged, hold
+seq, charged, refunded, hold = string.match(line, '^x (%d+) (%d+) (%d+) (.+)$')
+refunds.holds[hold] = { seq = tonumber(seq), charged = tonumber(charged), refunded = tonumber(refunded) }
+end
+refunds.count = refunds.count + 1
+end
+return refunds
+end
+local function sweep(w, notes)
+for name, noted in pairs(notes) do
+if noted.seq <= w.acked then
+notes[name] = nil
+w.refunds.count = w.refunds.count - 1
+w.floor = math.max(w.floor, noted.seq)
+end
+end
+end
+local function note(w, notes, name, noted)
+local refunds = w.refunds
+noted.seq = w.seq
+refunds.count = refunds.count + (notes[name] and 0 or 1)
+notes[name] = noted
+refunds.changed = true
+end
+local function note_refund(w, of, refunded)
+local refunds = refunds_of(w)
+if refunds.count >= REFUNDS_MAX and not refunds.swept then
+refunds.swept = true
+sweep(w, refunds.entries)
+sweep(w, refunds.holds)
+end
+note(w, refunds.entries, of, { refunded = refunded })
+end
+local function note_closed_hold(w, hold, charged, refunded)
+note(w, refunds_of(w).holds, hold, { charged = charged, refunded = refunded })
+end
+local function format_refunds(refunds)
+local lines = {}
+for of, noted in pairs(refunds.entries) do
+lines[#lines + 1] = 'r ' .. digits(noted.seq) .. ' ' .. digits(of) .. ' ' .. digits(noted.refunded)
+end
+for hold, noted in pairs(refunds.holds) do
+lines[#lines + 1] = 'x ' .. digits(noted.seq) .. ' ' .. digits(noted.charged) .. ' ' .. digits(noted.refunded) .. ' ' .. hold
+end
+return table.concat(lines, '\\n')
+end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
 if type(reply) == 'table' and reply.err then
@@ -12056,6 +12296,9 @@ end
 local was_ending = w.ending
 w.ending = w.has_stock and w.seq == w.acked
 w.writes[2] = format_core(w)
+if w.refunds and w.refunds.changed then
+write(w, 'refunds', format_refunds(w.refunds))
+end
 in_parts('HSET', w.key, w.writes, w.written)
 if w.stock then
 write_stock(w)
@@ -12078,7 +12321,7 @@ if not w or w.epoch > tonumber(ARGV[1]) then
 return 0
 end
 track(w, KEYS[1], {})
-w.life = string.rep('-', 32)
+w.life = NO_LIFE
 redis.call('HSET', KEYS[1], 'core', format_core(w))
 return 1
 `,
@@ -12086,7 +12329,7 @@ return 1
 
 export const walletInspect: Script = {
   name: 'wallet_inspect',
-  sha1: '726420da32ca09c3e39d37de72319872e93de3c9',
+  sha1: 'cff8da9b53337fbb4e462f5b1b8c4700c164f2fd',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -12122,7 +12365,9 @@ end
 local CORE = '<BBBddddddddddddddc32c40c0'
 local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
-local CORE_VERSION = 2
+local CORE_VERSION = 3
+local CORE_VERSION_BEFORE = 2
+local NO_LIFE = string.rep('-', 32)
 local MARK = 5
 local MEMORY_USED, STOCK, ENDING = 1, 2, 4
 local STATUSES = { 'active', 'frozen', 'closed' }
@@ -12142,6 +12387,9 @@ return nil
 end
 local version, status, traits, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
 unpack_bytes(CORE_NUMBERS, bytes)
+if version == CORE_VERSION_BEFORE then
+version, life = CORE_VERSION, NO_LIFE
+end
 if version ~= CORE_VERSION or not STATUSES[status] then
 return nil
 end
@@ -12541,6 +12789,64 @@ local buyer = read_buyer(w, checkout.buyer)
 write_buyer(w, buyer, buyer.taken - total(before) + total(after), '')
 remove_checkout(w, hold)
 end
+local REFUNDS_MAX = 64
+local function refunds_of(w)
+if w.refunds then
+return w.refunds
+end
+local refunds = { count = 0, entries = {}, holds = {}, swept = false, changed = false }
+w.refunds = refunds
+for line in string.gmatch(get(w, 'refunds') or '', '[^\\n]+') do
+local seq, of, refunded = string.match(line, '^r (%d+) (%d+) (%d+)$')
+if seq then
+refunds.entries[tonumber(of)] = { seq = tonumber(seq), refunded = tonumber(refunded) }
+else
+local charged, hold
+seq, charged, refunded, hold = string.match(line, '^x (%d+) (%d+) (%d+) (.+)$')
+refunds.holds[hold] = { seq = tonumber(seq), charged = tonumber(charged), refunded = tonumber(refunded) }
+end
+refunds.count = refunds.count + 1
+end
+return refunds
+end
+local function sweep(w, notes)
+for name, noted in pairs(notes) do
+if noted.seq <= w.acked then
+notes[name] = nil
+w.refunds.count = w.refunds.count - 1
+w.floor = math.max(w.floor, noted.seq)
+end
+end
+end
+local function note(w, notes, name, noted)
+local refunds = w.refunds
+noted.seq = w.seq
+refunds.count = refunds.count + (notes[name] and 0 or 1)
+notes[name] = noted
+refunds.changed = true
+end
+local function note_refund(w, of, refunded)
+local refunds = refunds_of(w)
+if refunds.count >= REFUNDS_MAX and not refunds.swept then
+refunds.swept = true
+sweep(w, refunds.entries)
+sweep(w, refunds.holds)
+end
+note(w, refunds.entries, of, { refunded = refunded })
+end
+local function note_closed_hold(w, hold, charged, refunded)
+note(w, refunds_of(w).holds, hold, { charged = charged, refunded = refunded })
+end
+local function format_refunds(refunds)
+local lines = {}
+for of, noted in pairs(refunds.entries) do
+lines[#lines + 1] = 'r ' .. digits(noted.seq) .. ' ' .. digits(of) .. ' ' .. digits(noted.refunded)
+end
+for hold, noted in pairs(refunds.holds) do
+lines[#lines + 1] = 'x ' .. digits(noted.seq) .. ' ' .. digits(noted.charged) .. ' ' .. digits(noted.refunded) .. ' ' .. hold
+end
+return table.concat(lines, '\\n')
+end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
 if type(reply) == 'table' and reply.err then
@@ -12564,6 +12870,9 @@ end
 local was_ending = w.ending
 w.ending = w.has_stock and w.seq == w.acked
 w.writes[2] = format_core(w)
+if w.refunds and w.refunds.changed then
+write(w, 'refunds', format_refunds(w.refunds))
+end
 in_parts('HSET', w.key, w.writes, w.written)
 if w.stock then
 write_stock(w)
@@ -12605,6 +12914,17 @@ end
 end
 return nil
 end
+local function read_fields(key, fields)
+local values = nil
+for i = 1, #fields, VALUES_MAX do
+local part = redis.call('HMGET', key, unpack(fields, i, math.min(#fields, i + VALUES_MAX - 1)))
+for j = 1, values and #part or 0 do
+values[i + j - 1] = part[j]
+end
+values = values or part
+end
+return values
+end
 local function entries_after(w, from, most)
 if w.seq == from + 1 and w.entries then
 return { w.entries[w.seq] }
@@ -12622,7 +12942,7 @@ end
 if #fields == 0 then
 return entries
 end
-local stored = redis.call('HMGET', w.key, unpack(fields))
+local stored = read_fields(w.key, fields)
 local next_stored = 1
 for i = 1, last - from do
 if not entries[i] then
@@ -12713,7 +13033,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: 'fc773a4b04a62be4a49d838d912877fa8ce8299f',
+  sha1: 'f3a5802118e05f494e5d82788fbbd49929d6f9e8',
   keys: { min: 5, variable: false },
   resend: 'never',
   batchMax: null,
@@ -12749,7 +13069,9 @@ end
 local CORE = '<BBBddddddddddddddc32c40c0'
 local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
-local CORE_VERSION = 2
+local CORE_VERSION = 3
+local CORE_VERSION_BEFORE = 2
+local NO_LIFE = string.rep('-', 32)
 local MARK = 5
 local MEMORY_USED, STOCK, ENDING = 1, 2, 4
 local STATUSES = { 'active', 'frozen', 'closed' }
@@ -12769,6 +13091,9 @@ return nil
 end
 local version, status, traits, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
 unpack_bytes(CORE_NUMBERS, bytes)
+if version == CORE_VERSION_BEFORE then
+version, life = CORE_VERSION, NO_LIFE
+end
 if version ~= CORE_VERSION or not STATUSES[status] then
 return nil
 end
@@ -13168,6 +13493,64 @@ local buyer = read_buyer(w, checkout.buyer)
 write_buyer(w, buyer, buyer.taken - total(before) + total(after), '')
 remove_checkout(w, hold)
 end
+local REFUNDS_MAX = 64
+local function refunds_of(w)
+if w.refunds then
+return w.refunds
+end
+local refunds = { count = 0, entries = {}, holds = {}, swept = false, changed = false }
+w.refunds = refunds
+for line in string.gmatch(get(w, 'refunds') or '', '[^\\n]+') do
+local seq, of, refunded = string.match(line, '^r (%d+) (%d+) (%d+)$')
+if seq then
+refunds.entries[tonumber(of)] = { seq = tonumber(seq), refunded = tonumber(refunded) }
+else
+local charged, hold
+seq, charged, refunded, hold = string.match(line, '^x (%d+) (%d+) (%d+) (.+)$')
+refunds.holds[hold] = { seq = tonumber(seq), charged = tonumber(charged), refunded = tonumber(refunded) }
+end
+refunds.count = refunds.count + 1
+end
+return refunds
+end
+local function sweep(w, notes)
+for name, noted in pairs(notes) do
+if noted.seq <= w.acked then
+notes[name] = nil
+w.refunds.count = w.refunds.count - 1
+w.floor = math.max(w.floor, noted.seq)
+end
+end
+end
+local function note(w, notes, name, noted)
+local refunds = w.refunds
+noted.seq = w.seq
+refunds.count = refunds.count + (notes[name] and 0 or 1)
+notes[name] = noted
+refunds.changed = true
+end
+local function note_refund(w, of, refunded)
+local refunds = refunds_of(w)
+if refunds.count >= REFUNDS_MAX and not refunds.swept then
+refunds.swept = true
+sweep(w, refunds.entries)
+sweep(w, refunds.holds)
+end
+note(w, refunds.entries, of, { refunded = refunded })
+end
+local function note_closed_hold(w, hold, charged, refunded)
+note(w, refunds_of(w).holds, hold, { charged = charged, refunded = refunded })
+end
+local function format_refunds(refunds)
+local lines = {}
+for of, noted in pairs(refunds.entries) do
+lines[#lines + 1] = 'r ' .. digits(noted.seq) .. ' ' .. digits(of) .. ' ' .. digits(noted.refunded)
+end
+for hold, noted in pairs(refunds.holds) do
+lines[#lines + 1] = 'x ' .. digits(noted.seq) .. ' ' .. digits(noted.charged) .. ' ' .. digits(noted.refunded) .. ' ' .. hold
+end
+return table.concat(lines, '\\n')
+end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
 if type(reply) == 'table' and reply.err then
@@ -13191,6 +13574,9 @@ end
 local was_ending = w.ending
 w.ending = w.has_stock and w.seq == w.acked
 w.writes[2] = format_core(w)
+if w.refunds and w.refunds.changed then
+write(w, 'refunds', format_refunds(w.refunds))
+end
 in_parts('HSET', w.key, w.writes, w.written)
 if w.stock then
 write_stock(w)
@@ -13232,6 +13618,17 @@ end
 end
 return nil
 end
+local function read_fields(key, fields)
+local values = nil
+for i = 1, #fields, VALUES_MAX do
+local part = redis.call('HMGET', key, unpack(fields, i, math.min(#fields, i + VALUES_MAX - 1)))
+for j = 1, values and #part or 0 do
+values[i + j - 1] = part[j]
+end
+values = values or part
+end
+return values
+end
 local function entries_after(w, from, most)
 if w.seq == from + 1 and w.entries then
 return { w.entries[w.seq] }
@@ -13249,7 +13646,7 @@ end
 if #fields == 0 then
 return entries
 end
-local stored = redis.call('HMGET', w.key, unpack(fields))
+local stored = read_fields(w.key, fields)
 local next_stored = 1
 for i = 1, last - from do
 if not entries[i] then
@@ -13306,60 +13703,6 @@ if not bytes and w.fresh ~= '' then
 return find_among(w, w.fresh, w.seq, c)
 end
 return bytes, memory
-end
-local REFUNDS_MAX = 64
-local function refunds_of(w)
-if w.refunds then
-return w.refunds
-end
-local refunds = { last = 0, count = 0, entries = {}, holds = {} }
-w.refunds = refunds
-local text = get(w, 'refunds')
-if not text then
-return refunds
-end
-for line in string.gmatch(text, '[^\\n]+') do
-local of, refunded = string.match(line, '^r (%d+) (%d+)$')
-if of then
-refunds.entries[tonumber(of)] = tonumber(refunded)
-refunds.count = refunds.count + 1
-elseif string.sub(line, 1, 1) == 'x' then
-local charged, hold_refunded, hold = string.match(line, '^x (%d+) (%d+) (.+)$')
-refunds.holds[hold] = { charged = tonumber(charged), refunded = tonumber(hold_refunded) }
-refunds.count = refunds.count + 1
-else
-refunds.last = tonumber(line)
-end
-end
-return refunds
-end
-local function write_refunds(w)
-local refunds = w.refunds
-refunds.last = w.seq
-local lines = { digits(refunds.last) }
-for of, refunded in pairs(refunds.entries) do
-lines[#lines + 1] = 'r ' .. digits(of) .. ' ' .. digits(refunded)
-end
-for hold, known in pairs(refunds.holds) do
-lines[#lines + 1] = 'x ' .. digits(known.charged) .. ' ' .. digits(known.refunded) .. ' ' .. hold
-end
-put(w, 'refunds', table.concat(lines, '\\n'))
-end
-local function note_refund(w, of, refunded)
-local refunds = refunds_of(w)
-if refunds.count >= REFUNDS_MAX and refunds.last <= w.acked then
-w.floor = refunds.last
-refunds.count, refunds.entries, refunds.holds = 0, {}, {}
-end
-refunds.count = refunds.count + (refunds.entries[of] and 0 or 1)
-refunds.entries[of] = refunded
-write_refunds(w)
-end
-local function note_closed_hold(w, hold, charged, refunded)
-local refunds = refunds_of(w)
-refunds.count = refunds.count + (refunds.holds[hold] and 0 or 1)
-refunds.holds[hold] = { charged = charged, refunded = refunded }
-write_refunds(w)
 end
 local MAX_AMOUNT = 9007199254740991
 local EXPIRE_MAX = 64
@@ -13613,11 +13956,11 @@ if not c.facts then
 return nil, { 'facts' }
 end
 local facts = facts_for(w, c)
-local refunded = refunds_of(w).entries[c.of] or (facts and facts.refunded)
-if not refunded then
+local known = refunds_of(w).entries[c.of] or facts
+if not known then
 return nil, { 'facts' }
 end
-local left = c.charge - refunded
+local left = c.charge - known.refunded
 local hold = nil
 if c.hold ~= '' then
 hold = hold_for_refund(w, c.hold, facts)
@@ -13631,7 +13974,7 @@ if c.amount > left then
 return reject('refund_exceeded', 'left', digits(math.max(0, left)))
 end
 return move(w, {
-kind = 'refund', amount = c.amount, available = c.amount, reserved = 0, hold = hold, of_refunded = refunded + c.amount,
+kind = 'refund', amount = c.amount, available = c.amount, reserved = 0, hold = hold, of_refunded = known.refunded + c.amount,
 })
 end
 local LINES_MAX = 100
@@ -13901,11 +14244,6 @@ end
 if old and not pcall(recall_memory) then
 pending = {}
 end
-redis.call('DEL', KEYS[2])
-redis.call('UNLINK', KEYS[4])
-if redis.call('GET', KEYS[3]) == ARGV[2] then
-redis.call('DEL', KEYS[3])
-end
 local w = track({
 epoch = epoch, life = life, seq = tonumber(ARGV[8]), head = ARGV[9], at = tonumber(ARGV[10]),
 available = tonumber(ARGV[11]), reserved = tonumber(ARGV[12]), limit = tonumber(ARGV[13]), status = ARGV[14],
@@ -13929,6 +14267,12 @@ remember(w, seq, ARGV[at + 1])
 write(w, entry_field(w, seq), ARGV[at + 1])
 end
 w.recent = table.concat(marks)
+local holder = redis.pcall('GET', KEYS[3])
+if holder == ARGV[2] or type(holder) == 'table' then
+redis.call('DEL', KEYS[3])
+end
+redis.call('DEL', KEYS[2])
+redis.call('UNLINK', KEYS[4])
 if w.has_stock then
 w.stock = new_stock(KEYS[4])
 if field_count > 0 then
@@ -13938,7 +14282,10 @@ stock_put(w, 'epoch', digits(epoch))
 end
 for i = 1, #pending do
 local c = pending[i]
-local answer = decide(w, c, math.max(c.at, w.at))
+local fine, answer = pcall(decide, w, c, math.max(c.at, w.at))
+if not fine then
+answer = { 'damaged' }
+end
 if answer then
 reply[#reply + 1] = c.key
 reply[#reply + 1] = answer[2] or answer[1]
@@ -13953,7 +14300,7 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: '5f2c9d73b1192e8f6b9ccc98539f70c5c45edf0d',
+  sha1: 'c41dd210668bf5a93d091fe50554ddbf97ad97fa',
   keys: { min: 3, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -13989,7 +14336,9 @@ end
 local CORE = '<BBBddddddddddddddc32c40c0'
 local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
-local CORE_VERSION = 2
+local CORE_VERSION = 3
+local CORE_VERSION_BEFORE = 2
+local NO_LIFE = string.rep('-', 32)
 local MARK = 5
 local MEMORY_USED, STOCK, ENDING = 1, 2, 4
 local STATUSES = { 'active', 'frozen', 'closed' }
@@ -14009,6 +14358,9 @@ return nil
 end
 local version, status, traits, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
 unpack_bytes(CORE_NUMBERS, bytes)
+if version == CORE_VERSION_BEFORE then
+version, life = CORE_VERSION, NO_LIFE
+end
 if version ~= CORE_VERSION or not STATUSES[status] then
 return nil
 end
@@ -14408,6 +14760,64 @@ local buyer = read_buyer(w, checkout.buyer)
 write_buyer(w, buyer, buyer.taken - total(before) + total(after), '')
 remove_checkout(w, hold)
 end
+local REFUNDS_MAX = 64
+local function refunds_of(w)
+if w.refunds then
+return w.refunds
+end
+local refunds = { count = 0, entries = {}, holds = {}, swept = false, changed = false }
+w.refunds = refunds
+for line in string.gmatch(get(w, 'refunds') or '', '[^\\n]+') do
+local seq, of, refunded = string.match(line, '^r (%d+) (%d+) (%d+)$')
+if seq then
+refunds.entries[tonumber(of)] = { seq = tonumber(seq), refunded = tonumber(refunded) }
+else
+local charged, hold
+seq, charged, refunded, hold = string.match(line, '^x (%d+) (%d+) (%d+) (.+)$')
+refunds.holds[hold] = { seq = tonumber(seq), charged = tonumber(charged), refunded = tonumber(refunded) }
+end
+refunds.count = refunds.count + 1
+end
+return refunds
+end
+local function sweep(w, notes)
+for name, noted in pairs(notes) do
+if noted.seq <= w.acked then
+notes[name] = nil
+w.refunds.count = w.refunds.count - 1
+w.floor = math.max(w.floor, noted.seq)
+end
+end
+end
+local function note(w, notes, name, noted)
+local refunds = w.refunds
+noted.seq = w.seq
+refunds.count = refunds.count + (notes[name] and 0 or 1)
+notes[name] = noted
+refunds.changed = true
+end
+local function note_refund(w, of, refunded)
+local refunds = refunds_of(w)
+if refunds.count >= REFUNDS_MAX and not refunds.swept then
+refunds.swept = true
+sweep(w, refunds.entries)
+sweep(w, refunds.holds)
+end
+note(w, refunds.entries, of, { refunded = refunded })
+end
+local function note_closed_hold(w, hold, charged, refunded)
+note(w, refunds_of(w).holds, hold, { charged = charged, refunded = refunded })
+end
+local function format_refunds(refunds)
+local lines = {}
+for of, noted in pairs(refunds.entries) do
+lines[#lines + 1] = 'r ' .. digits(noted.seq) .. ' ' .. digits(of) .. ' ' .. digits(noted.refunded)
+end
+for hold, noted in pairs(refunds.holds) do
+lines[#lines + 1] = 'x ' .. digits(noted.seq) .. ' ' .. digits(noted.charged) .. ' ' .. digits(noted.refunded) .. ' ' .. hold
+end
+return table.concat(lines, '\\n')
+end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
 if type(reply) == 'table' and reply.err then
@@ -14431,6 +14841,9 @@ end
 local was_ending = w.ending
 w.ending = w.has_stock and w.seq == w.acked
 w.writes[2] = format_core(w)
+if w.refunds and w.refunds.changed then
+write(w, 'refunds', format_refunds(w.refunds))
+end
 in_parts('HSET', w.key, w.writes, w.written)
 if w.stock then
 write_stock(w)
@@ -14472,6 +14885,17 @@ end
 end
 return nil
 end
+local function read_fields(key, fields)
+local values = nil
+for i = 1, #fields, VALUES_MAX do
+local part = redis.call('HMGET', key, unpack(fields, i, math.min(#fields, i + VALUES_MAX - 1)))
+for j = 1, values and #part or 0 do
+values[i + j - 1] = part[j]
+end
+values = values or part
+end
+return values
+end
 local function entries_after(w, from, most)
 if w.seq == from + 1 and w.entries then
 return { w.entries[w.seq] }
@@ -14489,7 +14913,7 @@ end
 if #fields == 0 then
 return entries
 end
-local stored = redis.call('HMGET', w.key, unpack(fields))
+local stored = read_fields(w.key, fields)
 local next_stored = 1
 for i = 1, last - from do
 if not entries[i] then
@@ -14560,10 +14984,21 @@ why = 'epoch'
 elseif w.has_stock and not open_stock(w, KEYS[3], {}) then
 why = 'stock'
 end
+local function take_lease()
+if redis.call('SET', KEYS[2], ARGV[2], 'NX', 'PX', ARGV[3]) then
+return true
+end
+local holder = redis.pcall('GET', KEYS[2])
+if type(holder) == 'string' then
+return holder == ARGV[2]
+end
+redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
+return true
+end
 local lease = ''
 if why ~= 'trusted' and ARGV[3] ~= '0' then
 lease = 'busy'
-if redis.call('SET', KEYS[2], ARGV[2], 'NX', 'PX', ARGV[3]) or redis.call('GET', KEYS[2]) == ARGV[2] then
+if take_lease() then
 lease = 'leased'
 end
 end
@@ -14589,7 +15024,7 @@ return reply
 
 export const walletRecall: Script = {
   name: 'wallet_recall',
-  sha1: 'd38139524ac34087c08acb3d289b814a69ac6827',
+  sha1: 'c551777ec3a0ac893ba1f2f63bf954da39998170',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -14615,7 +15050,9 @@ end
 local CORE = '<BBBddddddddddddddc32c40c0'
 local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
-local CORE_VERSION = 2
+local CORE_VERSION = 3
+local CORE_VERSION_BEFORE = 2
+local NO_LIFE = string.rep('-', 32)
 local MARK = 5
 local MEMORY_USED, STOCK, ENDING = 1, 2, 4
 local STATUSES = { 'active', 'frozen', 'closed' }
@@ -14635,6 +15072,9 @@ return nil
 end
 local version, status, traits, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
 unpack_bytes(CORE_NUMBERS, bytes)
+if version == CORE_VERSION_BEFORE then
+version, life = CORE_VERSION, NO_LIFE
+end
 if version ~= CORE_VERSION or not STATUSES[status] then
 return nil
 end
@@ -15034,6 +15474,64 @@ local buyer = read_buyer(w, checkout.buyer)
 write_buyer(w, buyer, buyer.taken - total(before) + total(after), '')
 remove_checkout(w, hold)
 end
+local REFUNDS_MAX = 64
+local function refunds_of(w)
+if w.refunds then
+return w.refunds
+end
+local refunds = { count = 0, entries = {}, holds = {}, swept = false, changed = false }
+w.refunds = refunds
+for line in string.gmatch(get(w, 'refunds') or '', '[^\\n]+') do
+local seq, of, refunded = string.match(line, '^r (%d+) (%d+) (%d+)$')
+if seq then
+refunds.entries[tonumber(of)] = { seq = tonumber(seq), refunded = tonumber(refunded) }
+else
+local charged, hold
+seq, charged, refunded, hold = string.match(line, '^x (%d+) (%d+) (%d+) (.+)$')
+refunds.holds[hold] = { seq = tonumber(seq), charged = tonumber(charged), refunded = tonumber(refunded) }
+end
+refunds.count = refunds.count + 1
+end
+return refunds
+end
+local function sweep(w, notes)
+for name, noted in pairs(notes) do
+if noted.seq <= w.acked then
+notes[name] = nil
+w.refunds.count = w.refunds.count - 1
+w.floor = math.max(w.floor, noted.seq)
+end
+end
+end
+local function note(w, notes, name, noted)
+local refunds = w.refunds
+noted.seq = w.seq
+refunds.count = refunds.count + (notes[name] and 0 or 1)
+notes[name] = noted
+refunds.changed = true
+end
+local function note_refund(w, of, refunded)
+local refunds = refunds_of(w)
+if refunds.count >= REFUNDS_MAX and not refunds.swept then
+refunds.swept = true
+sweep(w, refunds.entries)
+sweep(w, refunds.holds)
+end
+note(w, refunds.entries, of, { refunded = refunded })
+end
+local function note_closed_hold(w, hold, charged, refunded)
+note(w, refunds_of(w).holds, hold, { charged = charged, refunded = refunded })
+end
+local function format_refunds(refunds)
+local lines = {}
+for of, noted in pairs(refunds.entries) do
+lines[#lines + 1] = 'r ' .. digits(noted.seq) .. ' ' .. digits(of) .. ' ' .. digits(noted.refunded)
+end
+for hold, noted in pairs(refunds.holds) do
+lines[#lines + 1] = 'x ' .. digits(noted.seq) .. ' ' .. digits(noted.charged) .. ' ' .. digits(noted.refunded) .. ' ' .. hold
+end
+return table.concat(lines, '\\n')
+end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
 if type(reply) == 'table' and reply.err then
@@ -15057,6 +15555,9 @@ end
 local was_ending = w.ending
 w.ending = w.has_stock and w.seq == w.acked
 w.writes[2] = format_core(w)
+if w.refunds and w.refunds.changed then
+write(w, 'refunds', format_refunds(w.refunds))
+end
 in_parts('HSET', w.key, w.writes, w.written)
 if w.stock then
 write_stock(w)
@@ -15098,6 +15599,17 @@ end
 end
 return nil
 end
+local function read_fields(key, fields)
+local values = nil
+for i = 1, #fields, VALUES_MAX do
+local part = redis.call('HMGET', key, unpack(fields, i, math.min(#fields, i + VALUES_MAX - 1)))
+for j = 1, values and #part or 0 do
+values[i + j - 1] = part[j]
+end
+values = values or part
+end
+return values
+end
 local function entries_after(w, from, most)
 if w.seq == from + 1 and w.entries then
 return { w.entries[w.seq] }
@@ -15115,7 +15627,7 @@ end
 if #fields == 0 then
 return entries
 end
-local stored = redis.call('HMGET', w.key, unpack(fields))
+local stored = read_fields(w.key, fields)
 local next_stored = 1
 for i = 1, last - from do
 if not entries[i] then
@@ -15194,7 +15706,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: '2b3132ac199bd2816bd306bb999320a6261fb8e9',
+  sha1: '01b2b438f8c6f984b8de05dbf5ee57b00abb88f7',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -15209,6 +15721,13 @@ end
 local function server_clock()
 local time = redis.call('TIME')
 return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+local function begin_writing(agenda_key)
+local reply = redis.pcall('ZREM', agenda_key, '')
+if type(reply) == 'table' and reply.err and string.sub(reply.err, 1, 9) ~= 'WRONGTYPE' then
+return reply
+end
+return nil
 end
 local pack = struct.pack
 local unpack_bytes = struct.unpack
@@ -15230,7 +15749,9 @@ end
 local CORE = '<BBBddddddddddddddc32c40c0'
 local CORE_NUMBERS = '<BBBddddddddddddddc32c40'
 local CORE_BYTES = struct.size('<BBBdddddddddddddd') + 32 + 40
-local CORE_VERSION = 2
+local CORE_VERSION = 3
+local CORE_VERSION_BEFORE = 2
+local NO_LIFE = string.rep('-', 32)
 local MARK = 5
 local MEMORY_USED, STOCK, ENDING = 1, 2, 4
 local STATUSES = { 'active', 'frozen', 'closed' }
@@ -15250,6 +15771,9 @@ return nil
 end
 local version, status, traits, epoch, seq, at, available, reserved, limit, due, since, open, acked, floor, agenda, clock, ring, life, head =
 unpack_bytes(CORE_NUMBERS, bytes)
+if version == CORE_VERSION_BEFORE then
+version, life = CORE_VERSION, NO_LIFE
+end
 if version ~= CORE_VERSION or not STATUSES[status] then
 return nil
 end
@@ -15649,6 +16173,64 @@ local buyer = read_buyer(w, checkout.buyer)
 write_buyer(w, buyer, buyer.taken - total(before) + total(after), '')
 remove_checkout(w, hold)
 end
+local REFUNDS_MAX = 64
+local function refunds_of(w)
+if w.refunds then
+return w.refunds
+end
+local refunds = { count = 0, entries = {}, holds = {}, swept = false, changed = false }
+w.refunds = refunds
+for line in string.gmatch(get(w, 'refunds') or '', '[^\\n]+') do
+local seq, of, refunded = string.match(line, '^r (%d+) (%d+) (%d+)$')
+if seq then
+refunds.entries[tonumber(of)] = { seq = tonumber(seq), refunded = tonumber(refunded) }
+else
+local charged, hold
+seq, charged, refunded, hold = string.match(line, '^x (%d+) (%d+) (%d+) (.+)$')
+refunds.holds[hold] = { seq = tonumber(seq), charged = tonumber(charged), refunded = tonumber(refunded) }
+end
+refunds.count = refunds.count + 1
+end
+return refunds
+end
+local function sweep(w, notes)
+for name, noted in pairs(notes) do
+if noted.seq <= w.acked then
+notes[name] = nil
+w.refunds.count = w.refunds.count - 1
+w.floor = math.max(w.floor, noted.seq)
+end
+end
+end
+local function note(w, notes, name, noted)
+local refunds = w.refunds
+noted.seq = w.seq
+refunds.count = refunds.count + (notes[name] and 0 or 1)
+notes[name] = noted
+refunds.changed = true
+end
+local function note_refund(w, of, refunded)
+local refunds = refunds_of(w)
+if refunds.count >= REFUNDS_MAX and not refunds.swept then
+refunds.swept = true
+sweep(w, refunds.entries)
+sweep(w, refunds.holds)
+end
+note(w, refunds.entries, of, { refunded = refunded })
+end
+local function note_closed_hold(w, hold, charged, refunded)
+note(w, refunds_of(w).holds, hold, { charged = charged, refunded = refunded })
+end
+local function format_refunds(refunds)
+local lines = {}
+for of, noted in pairs(refunds.entries) do
+lines[#lines + 1] = 'r ' .. digits(noted.seq) .. ' ' .. digits(of) .. ' ' .. digits(noted.refunded)
+end
+for hold, noted in pairs(refunds.holds) do
+lines[#lines + 1] = 'x ' .. digits(noted.seq) .. ' ' .. digits(noted.charged) .. ' ' .. digits(noted.refunded) .. ' ' .. hold
+end
+return table.concat(lines, '\\n')
+end
 local function enter(agenda_key, ...)
 local reply = redis.pcall('ZADD', agenda_key, ...)
 if type(reply) == 'table' and reply.err then
@@ -15672,6 +16254,9 @@ end
 local was_ending = w.ending
 w.ending = w.has_stock and w.seq == w.acked
 w.writes[2] = format_core(w)
+if w.refunds and w.refunds.changed then
+write(w, 'refunds', format_refunds(w.refunds))
+end
 in_parts('HSET', w.key, w.writes, w.written)
 if w.stock then
 write_stock(w)
@@ -15713,6 +16298,17 @@ end
 end
 return nil
 end
+local function read_fields(key, fields)
+local values = nil
+for i = 1, #fields, VALUES_MAX do
+local part = redis.call('HMGET', key, unpack(fields, i, math.min(#fields, i + VALUES_MAX - 1)))
+for j = 1, values and #part or 0 do
+values[i + j - 1] = part[j]
+end
+values = values or part
+end
+return values
+end
 local function entries_after(w, from, most)
 if w.seq == from + 1 and w.entries then
 return { w.entries[w.seq] }
@@ -15730,7 +16326,7 @@ end
 if #fields == 0 then
 return entries
 end
-local stored = redis.call('HMGET', w.key, unpack(fields))
+local stored = read_fields(w.key, fields)
 local next_stored = 1
 for i = 1, last - from do
 if not entries[i] then
@@ -15787,60 +16383,6 @@ if not bytes and w.fresh ~= '' then
 return find_among(w, w.fresh, w.seq, c)
 end
 return bytes, memory
-end
-local REFUNDS_MAX = 64
-local function refunds_of(w)
-if w.refunds then
-return w.refunds
-end
-local refunds = { last = 0, count = 0, entries = {}, holds = {} }
-w.refunds = refunds
-local text = get(w, 'refunds')
-if not text then
-return refunds
-end
-for line in string.gmatch(text, '[^\\n]+') do
-local of, refunded = string.match(line, '^r (%d+) (%d+)$')
-if of then
-refunds.entries[tonumber(of)] = tonumber(refunded)
-refunds.count = refunds.count + 1
-elseif string.sub(line, 1, 1) == 'x' then
-local charged, hold_refunded, hold = string.match(line, '^x (%d+) (%d+) (.+)$')
-refunds.holds[hold] = { charged = tonumber(charged), refunded = tonumber(hold_refunded) }
-refunds.count = refunds.count + 1
-else
-refunds.last = tonumber(line)
-end
-end
-return refunds
-end
-local function write_refunds(w)
-local refunds = w.refunds
-refunds.last = w.seq
-local lines = { digits(refunds.last) }
-for of, refunded in pairs(refunds.entries) do
-lines[#lines + 1] = 'r ' .. digits(of) .. ' ' .. digits(refunded)
-end
-for hold, known in pairs(refunds.holds) do
-lines[#lines + 1] = 'x ' .. digits(known.charged) .. ' ' .. digits(known.refunded) .. ' ' .. hold
-end
-put(w, 'refunds', table.concat(lines, '\\n'))
-end
-local function note_refund(w, of, refunded)
-local refunds = refunds_of(w)
-if refunds.count >= REFUNDS_MAX and refunds.last <= w.acked then
-w.floor = refunds.last
-refunds.count, refunds.entries, refunds.holds = 0, {}, {}
-end
-refunds.count = refunds.count + (refunds.entries[of] and 0 or 1)
-refunds.entries[of] = refunded
-write_refunds(w)
-end
-local function note_closed_hold(w, hold, charged, refunded)
-local refunds = refunds_of(w)
-refunds.count = refunds.count + (refunds.holds[hold] and 0 or 1)
-refunds.holds[hold] = { charged = charged, refunded = refunded }
-write_refunds(w)
 end
 local MAX_AMOUNT = 9007199254740991
 local EXPIRE_MAX = 64
@@ -16094,11 +16636,11 @@ if not c.facts then
 return nil, { 'facts' }
 end
 local facts = facts_for(w, c)
-local refunded = refunds_of(w).entries[c.of] or (facts and facts.refunded)
-if not refunded then
+local known = refunds_of(w).entries[c.of] or facts
+if not known then
 return nil, { 'facts' }
 end
-local left = c.charge - refunded
+local left = c.charge - known.refunded
 local hold = nil
 if c.hold ~= '' then
 hold = hold_for_refund(w, c.hold, facts)
@@ -16112,7 +16654,7 @@ if c.amount > left then
 return reject('refund_exceeded', 'left', digits(math.max(0, left)))
 end
 return move(w, {
-kind = 'refund', amount = c.amount, available = c.amount, reserved = 0, hold = hold, of_refunded = refunded + c.amount,
+kind = 'refund', amount = c.amount, available = c.amount, reserved = 0, hold = hold, of_refunded = known.refunded + c.amount,
 })
 end
 local LINES_MAX = 100
@@ -16362,7 +16904,7 @@ if tonumber(ARGV[3 + 4 * i]) == w.epoch then
 w.acked = math.min(w.seq, math.max(w.acked, tonumber(ARGV[4 + 4 * i])))
 end
 w.clock = time_of(w, clock, caller_clock, ahead_max)
-local answer = decide(w, touch, w.clock)
+local more = w.seq - w.acked < PENDING_MAX and decide(w, touch, w.clock)[1] == 'more'
 local pending = w.seq > w.acked
 if not pending and w.clock - w.at >= idle_after then
 leave(key, stock, name)
@@ -16372,13 +16914,17 @@ local wanted = w.at + idle_after
 if pending then
 wanted = w.clock + help_after
 end
-if answer[1] == 'more' then
+if more then
 wanted = w.clock
 end
 local reply = { digits(w.epoch), digits(w.acked), unpack(entries_after(w, w.acked, PENDING_MAX)) }
 w.agenda = 0
 write_wallet(w, KEYS[1], name, wanted)
 return reply
+end
+local refusal = begin_writing(KEYS[1])
+if refusal then
+return refusal
 end
 local reply = { digits(clock) }
 for i = 1, tonumber(ARGV[1]) do

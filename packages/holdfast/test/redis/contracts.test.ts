@@ -171,6 +171,8 @@ async function useEverything(on: StrictRunner): Promise<void> {
   }
 
   expect((await sequencer.inspect([place]))[0]?.why).toBe('missing')
+  // Something else in the lease's place.
+  await redis.hset(place.leaseKey, 'no', 'lease')
   expect((await sequencer.look(place, 0, 'me', 1_000)).lease).toBe('leased')
   expect((await sequencer.look(place, 0, 'you', 1_000)).lease).toBe('busy')
   await install(epoch, true)

@@ -69,6 +69,59 @@ it.each([1, 7, 32])('keeps every pending entry, however many there are (%i at a 
   expect(runs).toMatchObject([{ acked: 0, entries: { length: count } }])
 })
 
+it('keeps more pending entries than Lua hands to one call', async () => {
+  const patient = new AcquaintedSequencer(runnerOn(redis), {
+    aheadMaxMs: 60_000,
+    helpAfterMs: 1_000,
+    idleAfterMs: 60_000,
+    pendingMax: 20_000,
+    now: () => Date.now(),
+  })
+  const place = await openWallet('a great many')
+  const { epoch } = emptyState(HEAD)
+  const at = 64
+  const count = 130 * at
+  for (let n = 0; n < count; n += at) {
+    const { answers } = await patient.decide({
+      wallets: [{ place, epochMin: 0, epoch, acked: 0, known: n }],
+      commands: names(n, at).map((key) => ({
+        wallet: 0,
+        command: command({ kind: 'credit', key, amount: 1 }),
+        deadline: Date.now() + 60_000,
+        memory: false,
+      })),
+    })
+    expect(answers.at(-1)).toEqual({ type: 'accepted', seq: n + at })
+  }
+  const { runs } = await patient.decide({
+    wallets: [{ place, epochMin: 0, epoch, acked: 0, known: 0 }],
+    commands: [],
+  })
+  expect(runs).toMatchObject([{ entries: names(0, count).map((key) => ({ key })) }])
+})
+
+it('lets no more holds expire than can wait for the journal', async () => {
+  let now = 1_600_000_000_000
+  const options = { aheadMaxMs: 0, helpAfterMs: 1, idleAfterMs: 60_000, pendingMax: 1_000, now: () => now }
+  const past = new AcquaintedSequencer(runnerOn(redis), options)
+  const place = keys.of('many holds')
+  const held = { amount: 0, captured: 0, left: 0, expiresAt: now + 10, refunded: 0 }
+  const holds = new Map(Array.from({ length: 900 }, (_, n) => [`h${n}`, held]))
+  const state = { ...emptyState(HEAD), holds, due: now + 10, since: 1 }
+  await past.install('test', { place, state, memory: false, deadline: Date.now() + 60_000, clock: 0, finalKeys: [] })
+  now += 100
+  const tend = async (acked: number) => {
+    await past.tend(place.agendaKey, [{ place, epoch: state.epoch, acked }])
+    return (await past.look(place, 0, 'test', 0)).core
+  }
+  for (let n = 0; n < 20; n += 1) await tend(0)
+  expect(await tend(0)).toMatchObject({ seq: 512, open: 388 })
+  // The time has come for the others once the journal has some.
+  expect(Number(await redis.zscore(place.agendaKey, place.agendaName))).toBeLessThanOrEqual(now)
+  for (let n = 0; n < 20; n += 1) await tend(500)
+  expect(await tend(500)).toMatchObject({ seq: 900, open: 0 })
+})
+
 it('remembers the last results when everything is in the journal, and only those', async () => {
   const place = await openWallet('acknowledged')
   for (let n = 0; n < 100; n += 1) await credit(place, names(n, 1), n)

@@ -37,8 +37,8 @@ async function install(id: string) {
     clock: 0,
     finalKeys: [],
   })
-  const decide = async (...commands: Command[]): Promise<Answer[]> => {
-    const acked = oracle.state.seq
+  /** `acked`: what the journal has. */
+  const decideAt = async (acked: number, ...commands: Command[]): Promise<Answer[]> => {
     for (const one of commands) oracle.decide(one, START)
     const { answers } = await sequencer.decide({
       wallets: [{ place, epochMin: 0, epoch, acked, known: acked }],
@@ -46,7 +46,8 @@ async function install(id: string) {
     })
     return answers
   }
-  return { place, oracle, decide }
+  const decide = (...commands: Command[]) => decideAt(oracle.state.seq, ...commands)
+  return { place, oracle, decide, decideAt }
 }
 
 it('forgets refunds that the journal has, and gives nothing back twice for that', async () => {
@@ -75,6 +76,33 @@ it('forgets refunds that the journal has, and gives nothing back twice for that'
   for (const one of stale) {
     const again = refund(`again-${one.of}`, one.of, 2)
     expect(await decide(again)).toMatchObject([{ type: 'rejected', code: 'refund_exceeded', facts: { left: 1 } }])
+  }
+})
+
+it('notes no more the longer refunds go on, while some are always on their way into the journal', async () => {
+  const { place, oracle, decide, decideAt } = await install('busy-merchant')
+  const BATCH = 8
+  await decide(command({ kind: 'credit', key: 'in', amount: 10_000 }))
+  const stale: Command[] = []
+  let longest = 0
+  let acked = oracle.state.seq
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const from = oracle.state.seq
+    const debits = Array.from({ length: BATCH }, (_, n) => command({ kind: 'debit', key: `d${round}-${n}`, amount: 3 }))
+    await decideAt(acked, ...debits)
+    const charges = debits.map((_, n) => ({ of: from + 1 + n, ...oracle.facts(from + 1 + n) }))
+    stale.push(...charges.map((read) => command({ kind: 'refund', key: `stale-${read.of}`, amount: 3, ...read })))
+    const refunds = charges.map((read) => command({ kind: 'refund', key: `r${read.of}`, amount: 2, ...read }))
+    expect((await decideAt(acked, ...refunds)).map(({ type }) => type)).toEqual(refunds.map(() => 'accepted'))
+    // The journal has what was decided before these.
+    acked = from
+    longest = Math.max(longest, ((await redis.hget(place.walletKey, 'refunds')) as string).split('\n').length)
+  }
+  expect(longest).toBeLessThan(64 + 3 * BATCH)
+  for (const one of stale.filter((_, n) => n % 7 === 0)) {
+    const [answer] = await decide(one)
+    // What is forgotten is asked for, and what is not counts.
+    if (answer?.type !== 'facts') expect(answer).toMatchObject({ code: 'refund_exceeded', facts: { left: 1 } })
   }
 })
 
