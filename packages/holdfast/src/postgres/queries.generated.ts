@@ -463,7 +463,7 @@ ORDER BY l.starts_at DESC LIMIT $4`,
 SELECT replace(ref::text, '-', '') AS ref, id, currency, metadata, opened_at, initial_limit, epoch, owner, memory, seq,
        encode(head, 'hex') AS head, at, available, reserved, credit_limit, status, due, since
 FROM wallets
-WHERE tenant = $1 AND NOT is_sale(ref) AND id COLLATE "C" > $2 AND id COLLATE "C" >= $3 AND id COLLATE "C" <= $3 || repeat(U&'\\+10FFFF', 255)
+WHERE tenant = $1 AND NOT is_sale(ref) AND id COLLATE "C" > $2 AND id COLLATE "C" >= $3 AND id COLLATE "C" <= $3 || repeat(chr(1114111), 255)
 ORDER BY id COLLATE "C" LIMIT $4`,
   listWebhooks: `-- $1 null: those of all tenants; $2: only this one.
 SELECT w.id, w.tenant, w.url, w.events, w.wallet_prefix, w.balance_low, w.created_at, w.failing_since,
@@ -840,7 +840,8 @@ FROM unnest($1::uuid[], $2::bigint[]) AS r(ref, seq),
      LATERAL (SELECT * FROM entries n WHERE n.wallet = r.ref AND n.seq > r.seq - $3 ORDER BY n.seq LIMIT $3) AS e
 ORDER BY e.seq`,
   refundFacts: `-- All that the journal knows about a charge: what it was, what was refunded of it, and the same of the hold it came out of.
--- \`closing\` is read from the charge on: as far as the hold lived, not as far as the journal goes.
+-- \`closing\` is read from the charge on: as far as the hold lived, not as far as the journal goes; and of a charge without a hold, which nothing
+-- equals, not at all.
 SELECT w.epoch, w.seq, e.kind, e.hold, -(e.available_delta + e.reserved_delta) AS charge,
        coalesce((SELECT max(r.of_refunded) FROM entries r WHERE r.wallet = $1 AND r.of_seq = $2), 0) AS refunded,
        closing.seq IS NOT NULL AS hold_closed,
@@ -850,12 +851,12 @@ FROM wallets w
 LEFT JOIN LATERAL (SELECT * FROM entries x WHERE x.wallet = $1 AND x.seq >= $2 ORDER BY x.seq LIMIT 1) e ON e.seq = $2
 LEFT JOIN LATERAL (
   SELECT x.seq, x.hold_captured FROM entries x
-  WHERE x.wallet = $1 AND x.seq >= $2 AND x.hold = e.hold AND x.kind IN ('settle', 'release', 'expire')
+  WHERE e.hold IS NOT NULL AND x.wallet = $1 AND x.seq >= $2 AND x.hold = e.hold AND x.kind IN ('settle', 'release', 'expire')
   ORDER BY x.seq LIMIT 1
 ) closing ON true
 LEFT JOIN LATERAL (
   SELECT x.hold_captured FROM entries x
-  WHERE closing.seq IS NULL AND x.wallet = $1 AND x.seq >= $2 AND x.hold = e.hold
+  WHERE e.hold IS NOT NULL AND closing.seq IS NULL AND x.wallet = $1 AND x.seq >= $2 AND x.hold = e.hold
   ORDER BY x.seq DESC LIMIT 1
 ) last ON true
 WHERE w.ref = $1`,
