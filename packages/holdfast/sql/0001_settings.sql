@@ -28,6 +28,16 @@ CREATE FUNCTION clock_ms() RETURNS bigint LANGUAGE sql VOLATILE AS $$
   SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
 $$;
 
+-- For a statement that answers from what it found and did not write itself: is that where it can't be lost? A wait for a synchronous replica
+-- that is cut short (the server restarts, somebody ends the session) leaves a commit that all can see and no replica has. Who finds it has
+-- nothing to commit, so would wait for nobody, and what is told now is gone when the replica takes over. This is something to commit: a message
+-- that nobody reads, and that needs no rights. Replicas get the log in order: who has its commit has all that was seen before. Nothing is
+-- written where no replica is waited for.
+CREATE FUNCTION await_replicas() RETURNS pg_lsn LANGUAGE sql VOLATILE AS $$
+  SELECT CASE WHEN current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()
+              THEN pg_logical_emit_message(true, 'holdfast', '') END
+$$;
+
 -- Whether this database is the one that it was. A Postgres that was restored from a backup, or failed over to a replica that missed commits,
 -- does not know that it lacks anything; those who were acknowledged by it do. Who finds out stops everything, here, where everybody who
 -- decides has to pass; an operator lets it go on (`holdfast reconcile`), under epochs above all that were ever used before.

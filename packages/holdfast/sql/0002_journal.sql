@@ -269,6 +269,10 @@ BEGIN
       ), false) AS present
       FROM generate_subscripts(run_wallet, 1) AS run WHERE after_of[run] IS NULL
     ) AS r;
+    -- A yes to what others have appended. What was moved is waited for in any case.
+    IF present IS NOT NULL AND cardinality(moved) = 0 THEN
+      PERFORM await_replicas();
+    END IF;
   END IF;
   IF NOT whole THEN
     SELECT array_agg(ARRAY[run, after_of[run]]) INTO begun
@@ -281,6 +285,9 @@ END $$;
 -- An append of the Postgres path may be under way, inside its deadline when it was checked, and commit after this has looked: then a
 -- retry would be told no and the first attempt be done. So the rows that this path owns are written first, unchanged: that waits for
 -- who has them, and makes who comes after look at the clock again. Each statement in here sees what was committed before it.
+--
+-- Where there are synchronous replicas this is a commit that waits for them, one for all of the refusals: they may rest on an entry that no
+-- replica has.
 --
 -- skip_locked: leaves the rows that somebody else has locked, instead of waiting for them. Of what was not written nothing can stand: `locked`.
 CREATE FUNCTION confirm(
@@ -323,6 +330,7 @@ BEGIN
        AS r(wallet, epoch, seq, head, key, hold, n)
   LEFT JOIN wallets w ON w.ref = r.wallet
   ORDER BY r.n;
+  PERFORM await_replicas();
 END $$;
 
 -- The open holds of a wallet as the journal has them: the checkpoint, if it is not older than every hold, and what came after it.

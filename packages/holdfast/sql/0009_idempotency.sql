@@ -100,6 +100,9 @@ BEGIN
     WHERE i.owner = of_owner AND i.tenant = of_tenant AND i.operation = of_operation AND i.key = of_key;
     EXIT;
   END LOOP;
+  IF standing IN ('completed', 'conflict') THEN
+    PERFORM await_replicas();
+  END IF;
   attempt := k.attempt;
   took_over := k.took_over;
   left_ms := greatest(1, k.lease_until - now_ms);
@@ -129,6 +132,7 @@ BEGIN
   RETURN QUERY SELECT i.* FROM idempotency_keys i
   WHERE i.owner = of_owner AND i.tenant = of_tenant AND i.operation = of_operation AND i.key = of_key AND i.token = by_token
     AND i.state = 'COMPLETED';
+  PERFORM await_replicas();
 END $$;
 
 -- The same within a transaction of the caller's, which has the effect. One that may not have it can't commit any more, whatever its caller

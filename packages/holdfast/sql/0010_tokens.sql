@@ -70,4 +70,5 @@ BEGIN
   IF NOT is_consumed THEN
     because := refuse_token(of_owner, of_tenant, of_operation, of_token, NULL);
   END IF;
+  PERFORM await_replicas();
 END $$;

@@ -1,6 +1,7 @@
 -- How a hold stands: the entry that closed it, or else the last one about it. Sessions that were ended, checkouts, and holds that have expired
 -- are found by the key of that; others are read from where they were made on: as far as the hold lived, not as far as the journal goes.
-SELECT e.*, encode(e.hash, 'hex') AS hash_hex,
+-- Callers are told of what is found.
+SELECT (SELECT await_replicas()), e.*, encode(e.hash, 'hex') AS hash_hex,
        encode(coalesce((SELECT p.hash FROM entries p WHERE p.wallet = e.wallet AND p.seq < e.seq ORDER BY p.seq DESC LIMIT 1),
                        (SELECT w.genesis FROM wallets w WHERE w.ref = e.wallet)), 'hex') AS prev_hex
 FROM entries made

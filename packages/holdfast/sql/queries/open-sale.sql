@@ -6,4 +6,4 @@ WITH made AS (
   SELECT $1, made.id, i.item, i.id, i.quantity
   FROM made, unnest($4::text[], $5::bigint[]) WITH ORDINALITY AS i(id, quantity, item)
 )
-SELECT EXISTS (SELECT FROM made) AS made
+SELECT EXISTS (SELECT FROM made) AS made, CASE WHEN NOT EXISTS (SELECT FROM made) THEN await_replicas() END

@@ -11,4 +11,4 @@ WITH now AS MATERIALIZED (SELECT clock_ms() AS ms), made AS (
   SELECT shard_of(made.ref, s.shards), made.ref FROM made CROSS JOIN settings s WHERE s.shards IS NOT NULL
   ON CONFLICT DO NOTHING
 )
-SELECT EXISTS (SELECT FROM made) AS made
+SELECT EXISTS (SELECT FROM made) AS made, CASE WHEN NOT EXISTS (SELECT FROM made) THEN await_replicas() END

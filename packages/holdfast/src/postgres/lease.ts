@@ -27,13 +27,16 @@ export class Lease {
   readonly #client: pg.PoolClient
   readonly #address: string
   readonly #telemetry: Telemetry | undefined
+  readonly #prefix: string
   #broken = false
   #syncWaitCut = false
 
-  constructor(client: pg.PoolClient, address: string, telemetry: Telemetry | undefined) {
+  /** `prefix`: of the names of what is prepared. A connection that was brought may serve several, and each plan belongs to one of them. */
+  constructor(client: pg.PoolClient, address: string, telemetry: Telemetry | undefined, prefix = 'holdfast') {
     this.#client = client
     this.#address = address
     this.#telemetry = telemetry
+    this.#prefix = prefix
     client.on('error', this.#onError)
     client.on('notice', this.#onNotice)
   }
@@ -61,7 +64,7 @@ export class Lease {
         text,
         types: ROW_TYPES,
         ...(values && { values: values as unknown[] }),
-        ...(values && prepared && { name: `holdfast_${name}` }),
+        ...(values && prepared && { name: `${this.#prefix}_${name}` }),
         ...(answerTimeoutMs > 0 && { query_timeout: answerTimeoutMs }),
       })
       if (this.#syncWaitCut) {

@@ -31,6 +31,16 @@ CREATE FUNCTION clock_ms() RETURNS bigint LANGUAGE sql VOLATILE AS $$
   SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
 $$;
 
+-- For a statement that answers from what it found and did not write itself: is that where it can't be lost? A wait for a synchronous replica
+-- that is cut short (the server restarts, somebody ends the session) leaves a commit that all can see and no replica has. Who finds it has
+-- nothing to commit, so would wait for nobody, and what is told now is gone when the replica takes over. This is something to commit: a message
+-- that nobody reads, and that needs no rights. Replicas get the log in order: who has its commit has all that was seen before. Nothing is
+-- written where no replica is waited for.
+CREATE FUNCTION await_replicas() RETURNS pg_lsn LANGUAGE sql VOLATILE AS $$
+  SELECT CASE WHEN current_setting('synchronous_standby_names') <> '' AND NOT pg_is_in_recovery()
+              THEN pg_logical_emit_message(true, 'holdfast', '') END
+$$;
+
 -- Whether this database is the one that it was. A Postgres that was restored from a backup, or failed over to a replica that missed commits,
 -- does not know that it lacks anything; those who were acknowledged by it do. Who finds out stops everything, here, where everybody who
 -- decides has to pass; an operator lets it go on (\`holdfast reconcile\`), under epochs above all that were ever used before.
@@ -339,6 +349,10 @@ BEGIN
       ), false) AS present
       FROM generate_subscripts(run_wallet, 1) AS run WHERE after_of[run] IS NULL
     ) AS r;
+    -- A yes to what others have appended. What was moved is waited for in any case.
+    IF present IS NOT NULL AND cardinality(moved) = 0 THEN
+      PERFORM await_replicas();
+    END IF;
   END IF;
   IF NOT whole THEN
     SELECT array_agg(ARRAY[run, after_of[run]]) INTO begun
@@ -351,6 +365,9 @@ END $$;
 -- An append of the Postgres path may be under way, inside its deadline when it was checked, and commit after this has looked: then a
 -- retry would be told no and the first attempt be done. So the rows that this path owns are written first, unchanged: that waits for
 -- who has them, and makes who comes after look at the clock again. Each statement in here sees what was committed before it.
+--
+-- Where there are synchronous replicas this is a commit that waits for them, one for all of the refusals: they may rest on an entry that no
+-- replica has.
 --
 -- skip_locked: leaves the rows that somebody else has locked, instead of waiting for them. Of what was not written nothing can stand: \`locked\`.
 CREATE FUNCTION confirm(
@@ -393,6 +410,7 @@ BEGIN
        AS r(wallet, epoch, seq, head, key, hold, n)
   LEFT JOIN wallets w ON w.ref = r.wallet
   ORDER BY r.n;
+  PERFORM await_replicas();
 END $$;
 
 -- The open holds of a wallet as the journal has them: the checkpoint, if it is not older than every hold, and what came after it.
@@ -866,6 +884,9 @@ BEGIN
     WHERE i.owner = of_owner AND i.tenant = of_tenant AND i.operation = of_operation AND i.key = of_key;
     EXIT;
   END LOOP;
+  IF standing IN ('completed', 'conflict') THEN
+    PERFORM await_replicas();
+  END IF;
   attempt := k.attempt;
   took_over := k.took_over;
   left_ms := greatest(1, k.lease_until - now_ms);
@@ -895,6 +916,7 @@ BEGIN
   RETURN QUERY SELECT i.* FROM idempotency_keys i
   WHERE i.owner = of_owner AND i.tenant = of_tenant AND i.operation = of_operation AND i.key = of_key AND i.token = by_token
     AND i.state = 'COMPLETED';
+  PERFORM await_replicas();
 END $$;
 
 -- The same within a transaction of the caller's, which has the effect. One that may not have it can't commit any more, whatever its caller
@@ -986,6 +1008,7 @@ BEGIN
   IF NOT is_consumed THEN
     because := refuse_token(of_owner, of_tenant, of_operation, of_token, NULL);
   END IF;
+  PERFORM await_replicas();
 END $$;
 ` },
   { version: 11, name: 'flags', sql: `-- Feature flags: what they are, and every change that was ever made to them. Processes have copies of it, in Redis and in their memory.

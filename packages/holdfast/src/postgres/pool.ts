@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import pg from 'pg'
 import { HoldfastError } from '../errors/index.js'
 import type { Telemetry } from '../telemetry/index.js'
@@ -59,6 +60,7 @@ const ANSWER_GRACE_MS = 5_000
  */
 const PLANS_MS = 500
 const PLANS_MAX_MS = 60_000
+const PREFIX_MAX = 32
 
 /** The one way to Postgres: every statement of the library passes through here, with its settings, its timing and its errors. */
 export class Postgres {
@@ -73,12 +75,16 @@ export class Postgres {
   readonly #scope: SettingsScope
   readonly #prepared: boolean
   readonly #begin: string
+  /** Of the names of prepared statements. */
+  readonly #prefix: string
   readonly #connectTimeoutMs: number
   readonly #answerTimeoutMs: number
   readonly #takeBackGauges: (() => void)[] = []
   #closing: Promise<void> | undefined
   /** Of connections of ours, where they lead to; of those that were brought each transaction tells. */
   readonly #lives = new WeakMap<pg.ClientBase, string | null>()
+  /** Those of ours that were there before the schema was. Each is for one call: the life that it was told of is not that of those to come. */
+  readonly #beforeSchema = new WeakSet<pg.ClientBase>()
   /** Of connections of ours: until when their plans are kept, and how long the last ones were. */
   readonly #plans = new WeakMap<pg.ClientBase, { until: number; keptMs: number }>()
   /** Each with the life of the server that it was content with last: there is one for everybody who was connected over this. */
@@ -92,6 +98,7 @@ export class Postgres {
     this.#owned = !isPool(source)
     this.#scope = options.settingsScope ?? (this.#owned ? 'connection' : 'transaction')
     this.#prepared = options.prepared ?? true
+    this.#prefix = prefixOf(this.schema)
     this.#begin = beginStatement(settings, this.#scope)
     this.#connectTimeoutMs = checkMs('connectTimeoutMs', options.connectTimeoutMs ?? DEFAULT_CONNECT_TIMEOUT_MS)
     const statementTimeoutMs = options.statementTimeoutMs ?? DEFAULT_STATEMENT_TIMEOUT_MS
@@ -115,8 +122,9 @@ export class Postgres {
           await config.onConnect?.(client)
           // Without a limit a server that has gone silent would keep the place in the pool for ever.
           const set = { text: setSettings, query_timeout: this.#connectTimeoutMs }
-          const { rows } = await client.query<{ life: string | null }>(set)
+          const { rows } = await client.query<{ life: string | null; before_schema: boolean }>(set)
           this.#lives.set(client, rows[0]?.life ?? null)
+          if (rows[0]?.before_schema) this.#beforeSchema.add(client)
           this.#plans.set(client, { until: performance.now() + PLANS_MS, keptMs: PLANS_MS })
         },
       }),
@@ -258,8 +266,9 @@ export class Postgres {
   async #take(): Promise<Lease> {
     if (this.#closing) throw new HoldfastError('unavailable', 'The connection to Postgres was closed')
     const client = await takeClient(this.#pool, this.address, this.#connectTimeoutMs)
-    const lease = new Lease(client, this.address, this.telemetry)
+    const lease = new Lease(client, this.address, this.telemetry, this.#prefix)
     if (this.#scope === 'transaction') return lease
+    if (this.#beforeSchema.has(client)) lease.discard()
     try {
       await this.#prove(lease, this.#lives.get(client))
       await this.#renewPlans(lease, client)
@@ -296,6 +305,11 @@ async function commit(lease: Lease, answerTimeoutMs: number): Promise<void> {
   const end = await lease.send({ name: 'commit', text: 'COMMIT', ifLost: 'unknown', answerTimeoutMs })
   // A COMMIT of a transaction in which a statement failed unnoticed is a ROLLBACK, and says so in its tag alone.
   if (end.command !== 'COMMIT') throw new PostgresError('refused', 'Postgres rolled back instead of committing')
+}
+
+/** Postgres keeps 63 characters of a name, and a schema's may have as many. */
+function prefixOf(schema: string): string {
+  return schema.length <= PREFIX_MAX ? schema : createHash('sha1').update(schema).digest('hex').slice(0, PREFIX_MAX)
 }
 
 function checkConnections(connections: number): number {

@@ -328,7 +328,8 @@ FROM wallets w
 LEFT JOIN entries m ON m.wallet = $1 AND m.key = $2::text AND m.kind = 'hold'
 WHERE w.ref = $1`,
   findKeys: `-- Entries by their keys, for replays. What an entry links to is the hash of the one before it, or what its wallet's chain began with.
-SELECT k.n::integer AS n, e.*, encode(e.hash, 'hex') AS hash_hex,
+-- Callers are told of what is found.
+SELECT (SELECT await_replicas()), k.n::integer AS n, e.*, encode(e.hash, 'hex') AS hash_hex,
        encode(coalesce((SELECT p.hash FROM entries p WHERE p.wallet = e.wallet AND p.seq < e.seq ORDER BY p.seq DESC LIMIT 1),
                        (SELECT w.genesis FROM wallets w WHERE w.ref = e.wallet)), 'hex') AS prev_hex
 FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS k(wallet, key, n)
@@ -337,7 +338,8 @@ ORDER BY k.n`,
   fixShards: `UPDATE settings SET shards = coalesce(shards, $1) RETURNING shards`,
   holdEntry: `-- How a hold stands: the entry that closed it, or else the last one about it. Sessions that were ended, checkouts, and holds that have expired
 -- are found by the key of that; others are read from where they were made on: as far as the hold lived, not as far as the journal goes.
-SELECT e.*, encode(e.hash, 'hex') AS hash_hex,
+-- Callers are told of what is found.
+SELECT (SELECT await_replicas()), e.*, encode(e.hash, 'hex') AS hash_hex,
        encode(coalesce((SELECT p.hash FROM entries p WHERE p.wallet = e.wallet AND p.seq < e.seq ORDER BY p.seq DESC LIMIT 1),
                        (SELECT w.genesis FROM wallets w WHERE w.ref = e.wallet)), 'hex') AS prev_hex
 FROM entries made
@@ -368,14 +370,17 @@ SELECT $1, $2, $3, $4, $5, $6, clock_ms(), h.position, f.mark FROM feed_head h J
 WHERE (SELECT count(*) FROM webhooks w WHERE w.tenant = $2) < $7
 RETURNING id, tenant, url, events, wallet_prefix, balance_low, created_at, failing_since, 0 AS waiting, 0 AS dead`,
   inspectRefused: `-- What the journal says about entries that were refused. A statement of its own, so that it sees who won the race. An entry is asked for as the
--- first from its seq on: see prove-standing.sql.
+-- first from its seq on: see prove-standing.sql. One that is there is a yes.
 SELECT e.n::integer AS n, w.epoch, w.owner, w.seq, w.epoch > t.floor AS current,
-       encode(w.head, 'hex') AS head, w.available, w.reserved, t.clock,
-       (SELECT encode(x.hash, 'hex') FROM entries x WHERE x.wallet = e.wallet AND x.seq >= e.seq ORDER BY x.seq LIMIT 1) AS hash_there,
+       encode(w.head, 'hex') AS head, w.available, w.reserved, t.clock, there.hash AS hash_there,
+       CASE WHEN there.hash IS NOT NULL THEN (SELECT await_replicas()) END,
        (SELECT x.seq FROM entries x WHERE x.wallet = e.wallet AND x.key = e.key) AS key_seq
 FROM unnest($1::uuid[], $2::bigint[], $3::text[]) WITH ORDINALITY AS e(wallet, seq, key, n)
 CROSS JOIN (SELECT timeline_epoch() AS floor, clock_ms() AS clock) AS t
 LEFT JOIN wallets w ON w.ref = e.wallet
+LEFT JOIN LATERAL (
+  SELECT encode(x.hash, 'hex') AS hash FROM entries x WHERE x.wallet = e.wallet AND x.seq >= e.seq ORDER BY x.seq LIMIT 1
+) AS there ON true
 ORDER BY e.n`,
   issueToken: `INSERT INTO token_events (owner, tenant, operation, subject, token, event, at, expires_at)
 VALUES ($1, $2, $3, $4, $5, 'issued', clock_ms(), clock_ms() + $6::bigint)`,
@@ -458,7 +463,7 @@ ORDER BY l.starts_at DESC LIMIT $4`,
 SELECT replace(ref::text, '-', '') AS ref, id, currency, metadata, opened_at, initial_limit, epoch, owner, memory, seq,
        encode(head, 'hex') AS head, at, available, reserved, credit_limit, status, due, since
 FROM wallets
-WHERE tenant = $1 AND NOT is_sale(ref) AND id COLLATE "C" > $2 AND id COLLATE "C" >= $3 AND id COLLATE "C" <= $3 || repeat(U&'\\+10FFFF', 255)
+WHERE tenant = $1 AND NOT is_sale(ref) AND id COLLATE "C" > $2 AND id COLLATE "C" >= $3 AND id COLLATE "C" <= $3 || repeat(chr(1114111), 255)
 ORDER BY id COLLATE "C" LIMIT $4`,
   listWebhooks: `-- $1 null: those of all tenants; $2: only this one.
 SELECT w.id, w.tenant, w.url, w.events, w.wallet_prefix, w.balance_low, w.created_at, w.failing_since,
@@ -560,7 +565,7 @@ WITH made AS (
   SELECT $1, made.id, i.item, i.id, i.quantity
   FROM made, unnest($4::text[], $5::bigint[]) WITH ORDINALITY AS i(id, quantity, item)
 )
-SELECT EXISTS (SELECT FROM made) AS made`,
+SELECT EXISTS (SELECT FROM made) AS made, CASE WHEN NOT EXISTS (SELECT FROM made) THEN await_replicas() END`,
   openSlot: `-- A slot, its sale and the items of that, all of it or nothing: unless somebody has opened one, changed or paused the schedule since it was
 -- read, or the slot is past. \`taken\`: there is a sale of this name that is no slot's, with other terms or items. One that comes while this
 -- runs is a unique violation, and nothing has happened.
@@ -602,7 +607,7 @@ WITH now AS MATERIALIZED (SELECT clock_ms() AS ms), made AS (
   SELECT shard_of(made.ref, s.shards), made.ref FROM made CROSS JOIN settings s WHERE s.shards IS NOT NULL
   ON CONFLICT DO NOTHING
 )
-SELECT EXISTS (SELECT FROM made) AS made`,
+SELECT EXISTS (SELECT FROM made) AS made, CASE WHEN NOT EXISTS (SELECT FROM made) THEN await_replicas() END`,
   parkDeliveries: `-- What was told again because somebody died in the middle is there already. $10: dead from the start.
 INSERT INTO webhook_deliveries (webhook, lane, event_id, event, body, created_at, tries, next_at, reason, dead_at)
 SELECT $1, d.lane, d.event_id, d.event, d.body, d.created_at, d.tries, clock_ms() + d.pause_ms, d.reason,
@@ -835,7 +840,8 @@ FROM unnest($1::uuid[], $2::bigint[]) AS r(ref, seq),
      LATERAL (SELECT * FROM entries n WHERE n.wallet = r.ref AND n.seq > r.seq - $3 ORDER BY n.seq LIMIT $3) AS e
 ORDER BY e.seq`,
   refundFacts: `-- All that the journal knows about a charge: what it was, what was refunded of it, and the same of the hold it came out of.
--- \`closing\` is read from the charge on: as far as the hold lived, not as far as the journal goes.
+-- \`closing\` is read from the charge on: as far as the hold lived, not as far as the journal goes; and of a charge without a hold, which nothing
+-- equals, not at all.
 SELECT w.epoch, w.seq, e.kind, e.hold, -(e.available_delta + e.reserved_delta) AS charge,
        coalesce((SELECT max(r.of_refunded) FROM entries r WHERE r.wallet = $1 AND r.of_seq = $2), 0) AS refunded,
        closing.seq IS NOT NULL AS hold_closed,
@@ -845,12 +851,12 @@ FROM wallets w
 LEFT JOIN LATERAL (SELECT * FROM entries x WHERE x.wallet = $1 AND x.seq >= $2 ORDER BY x.seq LIMIT 1) e ON e.seq = $2
 LEFT JOIN LATERAL (
   SELECT x.seq, x.hold_captured FROM entries x
-  WHERE x.wallet = $1 AND x.seq >= $2 AND x.hold = e.hold AND x.kind IN ('settle', 'release', 'expire')
+  WHERE e.hold IS NOT NULL AND x.wallet = $1 AND x.seq >= $2 AND x.hold = e.hold AND x.kind IN ('settle', 'release', 'expire')
   ORDER BY x.seq LIMIT 1
 ) closing ON true
 LEFT JOIN LATERAL (
   SELECT x.hold_captured FROM entries x
-  WHERE closing.seq IS NULL AND x.wallet = $1 AND x.seq >= $2 AND x.hold = e.hold
+  WHERE e.hold IS NOT NULL AND closing.seq IS NULL AND x.wallet = $1 AND x.seq >= $2 AND x.hold = e.hold
   ORDER BY x.seq DESC LIMIT 1
 ) last ON true
 WHERE w.ref = $1`,

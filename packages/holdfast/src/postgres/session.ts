@@ -100,7 +100,7 @@ const LIFE = `CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.conca
   pg_catalog.date_part('epoch', pg_catalog.pg_postmaster_start_time()),
   pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8),
   (SELECT oid FROM pg_catalog.pg_database WHERE datname = pg_catalog.current_database()),
-  pg_catalog.to_regclass('settings')::oid) END AS life`
+  pg_catalog.to_regclass('settings')::oid) END AS life, pg_catalog.to_regclass('settings') IS NULL AS before_schema`
 
 /** For a connection of ours, once. The isolation and the access mode of a transaction are defaults here, explicit in BEGIN. */
 export function setForConnection(settings: Settings): string {

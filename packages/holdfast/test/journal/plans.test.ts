@@ -77,6 +77,17 @@ it('reads no more of a wallet than its last entries when it is loaded', async ()
   expect(mostRows(plan)).toBe(16)
 })
 
+it('reads nothing of what came after a charge without a hold when that is refunded', async () => {
+  const charged = await newWallet(journal)
+  const charge = [charged.credit('before'), charged.make({ kind: 'debit', key: 'charge', amount: 5 })]
+  const after = Array.from({ length: 500 }, (_, n) => charged.credit(`after ${n}`))
+  await append(journal, charged.file(...charge, ...after))
+  expect(await journal.charge(charged.ref, 2)).toMatchObject({ charge: 5, hold: '' })
+  const plan = await planOf(`"holdfast_refundFacts"('${charged.ref}', 2)`)
+  expect(plan).not.toMatch(/Rows Removed by Filter/)
+  expect(mostRows(plan)).toBe(1)
+})
+
 it('reads no more of the wallets that are due than a page, wherever that begins', async () => {
   // Two at a time are due at the same moment.
   await client.query(

@@ -1,7 +1,7 @@
-import { Postgres, type Telemetry } from 'holdfast'
+import { migrate, Postgres, type Telemetry } from 'holdfast'
 import pg from 'pg'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { freshDatabase } from '../../../../test/servers.js'
+import { emptyDatabase, freshDatabase } from '../../../../test/servers.js'
 import type { Transaction } from '../../src/postgres/index.js'
 
 let url: string
@@ -178,7 +178,52 @@ describe.each(['connection', 'transaction'] as const)('several guards, settings 
     }))
 })
 
+it('lists wallets also where a backslash in a string is an escape', async () => {
+  const database = await freshDatabase()
+  const client = new pg.Client(database)
+  await client.connect()
+  await client.query(
+    `ALTER DATABASE ${client.escapeIdentifier(client.database ?? '')} SET standard_conforming_strings = off`,
+  )
+  await client.end()
+  const postgres = new Postgres(database)
+  expect(await postgres.query('listWallets', ['tenant', '', '', 10])).toEqual([])
+  await postgres.close()
+})
+
+it('does not ask a guard again and again about a connection that was there before the schema', async () => {
+  const postgres = new Postgres(await emptyDatabase(), { maxConnections: 2 })
+  await migrate(postgres)
+  let asked = 0
+  postgres.guardWith(async () => {
+    asked += 1
+  })
+  const readTwice = () => Promise.all([postgres.query('readSettings', []), postgres.query('readSettings', [])])
+  await readTwice()
+  const atFirst = asked
+  for (let n = 0; n < 10; n += 1) await readTwice()
+  expect(asked).toBe(atFirst)
+  await postgres.close()
+})
+
 describe('a pool that was brought', () => {
+  it('serves several schemas over one connection', async () => {
+    const pool = new pg.Pool({ connectionString: await emptyDatabase(), max: 1 })
+    // Some that differ in what Postgres would not keep of the name of a statement.
+    const schemas = ['one', 'two', `${'s'.repeat(62)}1`, `${'s'.repeat(62)}2`]
+    const opened = schemas.map((schema) => new Postgres(pool, { schema }))
+    for (const postgres of opened) await migrate(postgres)
+    for (let n = 0; n < 2; n += 1) {
+      for (const postgres of opened) {
+        expect(await postgres.query('readWallets', [[]])).toEqual([])
+        expect(await postgres.query('findKeys', [[], []])).toEqual([])
+      }
+    }
+    const secrets = await Promise.all(opened.map((postgres) => postgres.query('readSettings', [])))
+    expect(new Set(secrets.map((rows) => JSON.stringify(rows))).size).toBe(schemas.length)
+    await pool.end()
+  })
+
   it('runs under the same settings and leaves nothing behind on its connections', async () => {
     const pool = new pg.Pool({ connectionString: url, max: 1, application_name: 'shop' })
     await pool.query("SET statement_timeout = '7min'; SET search_path = public; SET synchronous_commit = local")
