@@ -298,8 +298,8 @@ export class Fallback {
     const { ref } = lane.place
     if (attempt.command.kind === 'refund') {
       const charge = await journal.charge(ref, attempt.command.of)
-      if (!charge) return this.#context.refuse(attempt, new HoldfastError('entry_not_found'))
-      attempt.command = { ...attempt.command, ...charge }
+      attempt.chargeMissing = !charge
+      attempt.command = { ...attempt.command, ...(charge ?? { facts: null }) }
     }
     const serverNow = Math.floor(clock.now() + aheadMs)
     const now = Math.floor(Math.min(serverNow, clock.timeOfDay() + this.#context.options.aheadMaxMs))
@@ -313,6 +313,7 @@ export class Fallback {
       return
     }
     if (outcome.type === 'facts') {
+      if (attempt.chargeMissing) return this.#context.refuse(attempt, new HoldfastError('entry_not_found'))
       // Refunds in this very group are not in the journal yet: the next group will know.
       lane.owned = null
       return this.#queue(attempt)
