@@ -1,5 +1,5 @@
 import { HoldfastError } from '../errors/index.js'
-import type { Filed, Verdict } from '../journal/index.js'
+import { type Filed, hasAppended, type Verdict } from '../journal/index.js'
 import { type CommandKind, decide, type Entry, type Rejection, type Stock } from '../machine/index.js'
 import type { Rest, Touch } from '../sequencer/index.js'
 import { type Attempt, notStorable } from './attempt.js'
@@ -337,7 +337,7 @@ export class Fallback {
     let verdicts: Verdict[] = []
     if (filed.length > 0) {
       const { journal, postgres, options } = this.#context
-      const answer = await postgres.watchWrite(options.postgresPatienceMs, journal.append(filed))
+      const answer = await postgres.watchWrite(options.postgresPatienceMs, journal.append(filed), hasAppended)
       verdicts = answer.verdicts
       this.#context.witnesses.noteAppend(filed, verdicts)
       const aheadMs = answer.clock - this.#context.clock.now()
