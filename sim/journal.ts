@@ -180,6 +180,10 @@ export class SimJournal implements Journal, Reconcilable {
     return this.#statement('prove', false, () => this.#database.prove(witnesses))
   }
 
+  proveWrites(): Promise<boolean> {
+    return this.#statement('proveWrites', true, () => true)
+  }
+
   stop(epoch: number, because: string): Promise<void> {
     return this.#statement('stop', true, () => this.#database.stop(epoch, because))
   }

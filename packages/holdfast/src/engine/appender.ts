@@ -1,5 +1,5 @@
 import { HoldfastError } from '../errors/index.js'
-import type { Verdict } from '../journal/index.js'
+import { hasAppended, type Verdict } from '../journal/index.js'
 import { hasNumbers } from '../machine/index.js'
 import { notStorable } from './attempt.js'
 import { jitteredMs, sleep } from './clock.js'
@@ -14,6 +14,8 @@ const APPEND = { stage: 'append' }
 
 interface Way {
   queue: Item[]
+  /** In the statement under way. */
+  sent: readonly Item[]
   busy: boolean
   /** Since when something waits here (the engine's clock). */
   sinceMs: number
@@ -29,18 +31,31 @@ export class Appender {
   readonly #ways: Way[]
   /** Wallets whose row somebody keeps locked, and what waits for that. */
   readonly #held = new Map<Lane, Item[]>()
+  /** Those of which that was so the last time: what is on its way of them is in the same case. */
+  readonly #locked = new Set<Lane>()
   #waiting = 0
   #drained: (() => void) | undefined
 
   constructor(context: Context, confirmer: Confirmer) {
     this.#context = context
     this.#confirmer = confirmer
-    this.#ways = Array.from({ length: context.options.appendLanes }, () => ({ queue: [], busy: false, sinceMs: 0 }))
+    this.#ways = Array.from({ length: context.options.appendLanes }, () => ({
+      queue: [],
+      sent: [],
+      busy: false,
+      sinceMs: 0,
+    }))
   }
 
   /** Entries that are not in the journal yet, and not given up. */
   get backlog(): number {
     return this.#waiting
+  }
+
+  /** Something is written with the next statement if anything can be. Not what waits for a row: that shows who has the row, and nothing else. */
+  get owes(): boolean {
+    const isFree = ({ lane }: Item): boolean => !this.#locked.has(lane)
+    return this.#ways.some(({ sent, queue }) => sent.some(isFree) || queue.some(isFree))
   }
 
   /** Resolves when nothing waits any more, or after `withinMs`: Postgres may be away for long. */
@@ -92,6 +107,7 @@ export class Appender {
     for (let failures = 0; way.queue.length > 0; ) {
       const items = way.queue.splice(0, this.#context.options.appendBatchMax)
       this.#observe(way, items.length)
+      way.sent = items
       try {
         await this.#append(items)
         failures = 0
@@ -99,12 +115,14 @@ export class Appender {
         if (this.#context.ended()) break
         this.#context.telemetry.log?.('warn', 'append_failed', { entries: items.length, reason: String(error) })
         way.queue.unshift(...items)
+        way.sent = []
         if (this.#context.postgres.stop) this.#turnAway(way.queue)
         forgetGone(way.queue)
         await sleep(this.#context.clock, 20 + jitteredMs(this.#context.clock, failures, 20, 1_000))
         failures += 1
       }
     }
+    way.sent = []
     way.busy = false
   }
 
@@ -128,7 +146,11 @@ export class Appender {
   async #append(items: Item[]): Promise<void> {
     const { journal, postgres, options } = this.#context
     const filed = items.map(({ lane, entry }) => ({ ref: lane.place.ref, entry, deadline: 0 }))
-    const { verdicts, clock } = await postgres.watchWrite(options.postgresPatienceMs, journal.append(filed))
+    const { verdicts, clock } = await postgres.watchWrite(
+      options.postgresPatienceMs,
+      journal.append(filed),
+      hasAppended,
+    )
     if (clock > 0) this.#context.learnPostgresClock(clock)
     const gaps = new Map<Lane, Item[]>()
     let concluded = 0
@@ -152,6 +174,7 @@ export class Appender {
         concluded += 1
       }
     }
+    if (locked.size > 0 || this.#locked.size > 0) this.#noteLocked(items, locked)
     this.#context.witnesses.noteAppend(filed, verdicts)
     for (const lane of lost) lane.stales += 1
     for (const { place } of refused) this.#context.reload(place)
@@ -160,6 +183,13 @@ export class Appender {
       else void (locked.has(lane) ? this.#hold(lane, waiting) : this.#mend(waiting))
     }
     this.#leave(concluded)
+  }
+
+  #noteLocked(items: readonly Item[], locked: ReadonlySet<Lane>): void {
+    for (const { lane } of items) {
+      if (locked.has(lane)) this.#locked.add(lane)
+      else this.#locked.delete(lane)
+    }
   }
 
   /**

@@ -96,9 +96,13 @@ export class Attempt {
   recall(entry: Entry): void {
     const { kind, params, hold } = this.command
     // A refund's hold follows from the charge that `params` name, and is not known before that is read. A checkout's may have been running.
-    const same = entry.params === params && (kind === 'refund' || kind === 'checkout' || entry.hold === hold)
-    if (same) return this.accept(entry, true, 'ledger')
-    this.refuse(new HoldfastError('idempotency_conflict', undefined, { expected: entry.params, got: params }))
+    const sameHold = kind === 'refund' || kind === 'checkout' || entry.hold === hold
+    const sameParams = entry.params === params
+    if (sameParams && sameHold) return this.accept(entry, true, 'ledger')
+    const facts = { expected: entry.params, got: params }
+    // Which hold is not among the params: where nothing else differs, two equal facts would tell nobody why.
+    const holds = sameParams ? { expectedHold: entry.hold, gotHold: hold } : {}
+    this.refuse(new HoldfastError('idempotency_conflict', undefined, { ...facts, ...holds }))
   }
 }
 

@@ -10,8 +10,10 @@ export interface CircuitParts {
   /** Nothing worked for so long although it was tried: then it is away. */
   readonly patienceMs: number
   readonly probe: () => Promise<unknown>
+  /** Can it be written to? Asked after a probe, where a write has failed. */
+  readonly proveWrites?: () => Promise<boolean>
   readonly onChange: (open: boolean) => void
-  /** Something waits that is going to be written, again and again until that works. */
+  /** Something waits that is written as soon as anything can be, and is tried again and again until then. */
   readonly owes?: () => boolean
 }
 
@@ -21,7 +23,8 @@ export interface CircuitParts {
  * While it is open nobody waits for what won't come; a probe closes it again.
  *
  * A server whose disk is full, or that waits for a replica, reads as ever. So after a write has failed, what is only read says nothing until
- * one has worked: that of what waits to be written, or, where nothing does, of who is let in by a probe.
+ * one has worked: that of what waits to be written, or, where nothing does, one that is made to find out. Which of the two matters: what is made
+ * for that can be committed where there is no room for anything else, and then whoever is let in finds out, once.
  */
 export class Circuit {
   readonly #clock: Clock
@@ -117,8 +120,8 @@ export class Circuit {
 
   /** The operator has acted. */
   release(): void {
-    // What failed before the operator acted failed for that.
-    if (this.#stop || !this.#parts.owes?.()) this.#unwritten = false
+    // What failed before the operator acted failed for that. And while others are let in, they write, and tell.
+    if (this.#stop || (!this.#open && !this.#owes)) this.#unwritten = false
     this.#stop = null
     this.worked()
   }
@@ -138,8 +141,8 @@ export class Circuit {
     }
   }
 
-  /** The same for what is written, and tells what came of it. */
-  async watchWrite<T>(patienceMs: number, answer: Promise<T>): Promise<T> {
+  /** The same for what is written, and tells what came of it. `hasWritten`: it may be answered and have written nothing. */
+  async watchWrite<T>(patienceMs: number, answer: Promise<T>, hasWritten: (written: T) => boolean): Promise<T> {
     const unanswered = (): void => {
       this.#unwritten = true
       this.#away()
@@ -147,7 +150,8 @@ export class Circuit {
     const cancel = this.#clock.after(patienceMs, unanswered, true)
     try {
       const written = await answer
-      this.wrote()
+      if (hasWritten(written)) this.wrote()
+      else this.worked()
       return written
     } catch (error) {
       this.failedToWrite(error)
@@ -164,20 +168,29 @@ export class Circuit {
       waitMs,
       () => {
         this.#tries += 1
-        void this.#parts
-          .probe()
-          .then(
-            () => this.release(),
-            (error) => {
-              this.#full = lacksRoom(error)
-              if (HoldfastError.is(error, 'reconcile_required')) this.#stopFor(error)
-            },
-          )
+        void this.#try()
+          .catch((error) => {
+            this.#full = lacksRoom(error)
+            if (HoldfastError.is(error, 'reconcile_required')) this.#stopFor(error)
+          })
           .then(() => {
             if (this.#open && !this.#closed) this.#schedule()
           })
       },
       true,
     )
+  }
+
+  async #try(): Promise<void> {
+    await this.#parts.probe()
+    this.release()
+    if (!this.#unwritten || this.#owes) return
+    const written = (await this.#parts.proveWrites?.()) ?? true
+    // What has come to be owed meanwhile shows more.
+    if (written && !this.#owes) this.wrote()
+  }
+
+  get #owes(): boolean {
+    return this.#parts.owes?.() ?? false
   }
 }

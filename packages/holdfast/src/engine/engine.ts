@@ -114,7 +114,8 @@ export class Engine {
     const postgres = new Circuit(clock, {
       patienceMs: POSTGRES_PATIENCE_MS,
       probe: () => this.prove(),
-      owes: () => this.#appender.backlog > 0,
+      proveWrites: () => journal.proveWrites(),
+      owes: () => this.#appender.owes,
       onChange: (open) => {
         telemetry.log?.(open ? 'error' : 'info', open ? 'postgres_away' : 'postgres_back')
         telemetry.count?.('holdfast_circuit_changes_total', { dependency: 'postgres', to: open ? 'open' : 'closed' })

@@ -1,5 +1,5 @@
 import { HoldfastError } from '../errors/index.js'
-import type { Filed, Verdict } from '../journal/index.js'
+import { type Filed, hasAppended, type Verdict } from '../journal/index.js'
 import { type CommandKind, decide, type Entry, type Rejection, type Stock } from '../machine/index.js'
 import type { Rest, Touch } from '../sequencer/index.js'
 import { type Attempt, notStorable } from './attempt.js'
@@ -298,8 +298,8 @@ export class Fallback {
     const { ref } = lane.place
     if (attempt.command.kind === 'refund') {
       const charge = await journal.charge(ref, attempt.command.of)
-      if (!charge) return this.#context.refuse(attempt, new HoldfastError('entry_not_found'))
-      attempt.command = { ...attempt.command, ...charge }
+      attempt.chargeMissing = !charge
+      attempt.command = { ...attempt.command, ...(charge ?? { facts: null }) }
     }
     const serverNow = Math.floor(clock.now() + aheadMs)
     const now = Math.floor(Math.min(serverNow, clock.timeOfDay() + this.#context.options.aheadMaxMs))
@@ -313,6 +313,7 @@ export class Fallback {
       return
     }
     if (outcome.type === 'facts') {
+      if (attempt.chargeMissing) return this.#context.refuse(attempt, new HoldfastError('entry_not_found'))
       // Refunds in this very group are not in the journal yet: the next group will know.
       lane.owned = null
       return this.#queue(attempt)
@@ -336,7 +337,7 @@ export class Fallback {
     let verdicts: Verdict[] = []
     if (filed.length > 0) {
       const { journal, postgres, options } = this.#context
-      const answer = await postgres.watchWrite(options.postgresPatienceMs, journal.append(filed))
+      const answer = await postgres.watchWrite(options.postgresPatienceMs, journal.append(filed), hasAppended)
       verdicts = answer.verdicts
       this.#context.witnesses.noteAppend(filed, verdicts)
       const aheadMs = answer.clock - this.#context.clock.now()

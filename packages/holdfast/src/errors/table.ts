@@ -248,7 +248,8 @@ export const ERRORS = {
     status: 422,
     retryable: false,
     meaning: 'The key was used before for another operation or with other parameters.',
-    action: 'Use a new key for a new operation; repeat an operation with the parameters it had.',
+    action:
+      'Use a new key for a new operation; repeat an operation with the parameters it had. Of a wallet, `expected` tells what it was, `got` what it is now; where only the hold is another one, `expectedHold` and `gotHold` tell which.',
   },
   lock_busy: {
     status: 423,

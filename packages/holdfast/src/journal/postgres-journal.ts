@@ -83,6 +83,11 @@ export class PostgresJournal implements Journal {
     return prove(this.#ask, witnesses)
   }
 
+  async proveWrites(): Promise<boolean> {
+    const [row] = await this.#postgres.query<{ written: boolean }>('proveWrites', [])
+    return row?.written ?? false
+  }
+
   async stop(epoch: number, because: string): Promise<void> {
     await stop(this.#ask, epoch, because)
   }

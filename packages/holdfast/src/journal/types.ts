@@ -199,6 +199,8 @@ export interface Journal {
   checkpoint(ref: string): Promise<void>
   /** How the database stands, and what it should have and has not. Fails on a server that takes no writes. */
   prove(witnesses: readonly Witness[]): Promise<Standing>
+  /** Writes what is of no concern to anybody, and is committed like everything else. False: it can't be done now, or another one of it is under way. */
+  proveWrites(): Promise<boolean>
   /** From now on nothing is decided, by anybody, until an operator has acted; unless all up to `epoch` is past already. */
   stop(epoch: number, because: string): Promise<void>
   /** True: made now. */

@@ -64,6 +64,8 @@ onBothPaths((path) => {
       () => wallet.debit(1, { key: 'no' }),
       () => wallet.hold(1, { key: 'no', ttl: HOUR }),
       () => wallet.refund(debit.entry.seq, 1, { key: 'no' }),
+      // Closed comes before what there is to give back.
+      () => wallet.refund(1_000, 1, { key: 'no' }),
       () => wallet.freeze({ key: 'no' }),
       () => wallet.unfreeze({ key: 'no' }),
       () => wallet.setCreditLimit(1, { key: 'no' }),

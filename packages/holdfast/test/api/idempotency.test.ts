@@ -143,6 +143,17 @@ onBothPaths((path) => {
     }
   })
 
+  it('tells what the key was used for, and of which hold where only that is another one', async () => {
+    const wallet = await prepared(path)
+    const capture = (hold: string, amount: number) => wallet.holdRef(hold).capture(amount, { key: 'a' })
+    await capture('h', 5)
+    const used = { expected: 'capture 5 reject' }
+    expect((await refusal(capture('h', 6))).facts).toEqual({ ...used, got: 'capture 6 reject' })
+    expect((await refusal(wallet.credit(5, { key: 'a' }))).facts).toEqual({ ...used, got: 'credit 5' })
+    const holds = { expectedHold: 'h', gotHold: 'other' }
+    expect((await refusal(capture('other', 5))).facts).toEqual({ ...used, got: 'capture 5 reject', ...holds })
+  })
+
   it('tries a key anew that was refused', async () => {
     const wallet = await path.wallet(10)
     expect(await refusal(wallet.debit(20, { key: 'a' }))).toMatchObject({ code: 'insufficient_funds' })

@@ -12,6 +12,7 @@ let changes: boolean[]
 let there: boolean
 let probes: number
 let owed: boolean
+let writable: boolean
 
 beforeEach(() => {
   clock = new TestClock()
@@ -19,12 +20,14 @@ beforeEach(() => {
   there = false
   probes = 0
   owed = false
+  writable = true
   circuit = new Circuit(clock, {
     patienceMs: PATIENCE_MS,
     probe: async () => {
       probes += 1
       if (!there) throw new Error('away')
     },
+    proveWrites: async () => writable,
     onChange: (open) => changes.push(open),
     owes: () => owed,
   })
@@ -112,7 +115,8 @@ describe('a circuit', () => {
   })
 
   describe('after a write has failed', () => {
-    const write = (answer: Promise<unknown>) => circuit.watchWrite(PATIENCE_MS, answer).catch(() => {})
+    const write = (answer: Promise<unknown>, written = true) =>
+      circuit.watchWrite(PATIENCE_MS, answer, () => written).catch(() => {})
     const fail = () => write(Promise.reject(new HoldfastError('unavailable', undefined, { outcome: 'not_executed' })))
 
     it('opens when the next one fails as well, whatever is read in between', async () => {
@@ -136,6 +140,8 @@ describe('a circuit', () => {
       }
       expect([circuit.open, changes]).toEqual([true, [true]])
       expect(probes).toBeGreaterThan(3)
+      await write(Promise.resolve(), false)
+      expect(circuit.open).toBe(true)
       await write(Promise.resolve())
       expect([circuit.open, changes]).toEqual([false, [true, false]])
       const asked = probes
@@ -144,14 +150,29 @@ describe('a circuit', () => {
       expect(probes).toBe(asked)
     })
 
-    it('is closed by a probe where nothing waits, so that somebody can find out', async () => {
+    it('is closed by a probe that can write, where nothing waits, so that somebody can find out', async () => {
       there = true
+      writable = false
       await fail()
       clock.pass(PATIENCE_MS)
       await fail()
       clock.pass(1_200)
       await turn()
+      circuit.release()
+      expect([circuit.open, probes]).toEqual([true, 1])
+      writable = true
+      clock.pass(1_200)
+      await turn()
       expect([circuit.open, changes]).toEqual([false, [true, false]])
+    })
+
+    it('forgets it while others are let in, and nothing waits: they will tell', async () => {
+      await fail()
+      circuit.release()
+      clock.pass(PATIENCE_MS)
+      circuit.worked()
+      await fail()
+      expect(circuit.open).toBe(false)
     })
 
     it('is closed by a probe that finds that the operator has acted: that was why', async () => {

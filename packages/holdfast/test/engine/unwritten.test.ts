@@ -1,7 +1,9 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import pg from 'pg'
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { PostgresJournal } from '../../src/journal/index.js'
 import { command } from '../../src/machine/index.js'
 import { Keys } from '../../src/redis/index.js'
+import type { Telemetry } from '../../src/telemetry/index.js'
 import { until } from '../api/support/paths.js'
 import { run } from '../journal/journals.js'
 import { Engines, openWallet, ownServers } from './support/engines.js'
@@ -10,7 +12,7 @@ import { Engines, openWallet, ownServers } from './support/engines.js'
 
 const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 7), shards: 1 })
 const engines = new Engines(keys)
-const { redisUrl, postgres } = await ownServers()
+const { redisUrl, postgres, url } = await ownServers()
 
 /** Counts how often it was asked how it stands: that is what probes do. */
 class Probed extends PostgresJournal {
@@ -26,8 +28,14 @@ class Probed extends PostgresJournal {
 const journal = new Probed(postgres)
 const heard: string[] = []
 const telemetry = { log: (_: string, event: string) => void heard.push(event) }
-const start = () =>
-  engines.start({ redisUrl, postgres, journal, telemetry, options: { sweepEveryMs: 600_000, timeoutMs: 20_000 } })
+const start = (heardBy: Telemetry = telemetry) =>
+  engines.start({
+    redisUrl,
+    postgres,
+    journal,
+    telemetry: heardBy,
+    options: { sweepEveryMs: 600_000, timeoutMs: 20_000 },
+  })
 
 const credit = (key: string) => command({ kind: 'credit', key, amount: 1 })
 const tooMuch = (key: string) => command({ kind: 'debit', key, amount: 1_000 })
@@ -36,12 +44,18 @@ const fill = (table: string, event: string) =>
   run(postgres, `CREATE TRIGGER no_room BEFORE ${event} ON ${table} FOR EACH STATEMENT EXECUTE FUNCTION no_room()`)
 const empty = (table: string) => run(postgres, `DROP TRIGGER IF EXISTS no_room ON ${table}`)
 
+const define = (body: string) =>
+  run(postgres, `CREATE OR REPLACE FUNCTION no_room() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${body}; END $$`)
+
+const keeper = new pg.Client(url)
+await keeper.connect()
+afterAll(() => keeper.end())
 beforeEach(async () => {
   heard.length = 0
-  const raises = `BEGIN RAISE EXCEPTION 'No space left on device' USING ERRCODE = '53100'; END`
-  await run(postgres, `CREATE OR REPLACE FUNCTION no_room() RETURNS trigger LANGUAGE plpgsql AS $$ ${raises} $$`)
+  await define(`RAISE EXCEPTION 'No space left on device' USING ERRCODE = '53100'`)
 })
 afterEach(async () => {
+  await keeper.query('ROLLBACK')
   await empty('entries')
   await empty('wallets')
   await engines.close()
@@ -100,6 +114,29 @@ describe('a Postgres that can be read and not written', () => {
     await empty('entries')
     await until(() => engine.load.backlog === 0)
     expect(await seqOf('both')).toBe(3)
+  })
+
+  it('is back when it can be written, though all that waits is behind a row that somebody keeps locked', async () => {
+    let gaps = 0
+    const count = (_: string, labels?: Record<string, string>) => {
+      if (labels?.verdict === 'gap') gaps += 1
+    }
+    const { engine } = start({ ...telemetry, count })
+    const [locked, cold] = [await opened('locked'), await opened('cold')]
+    await engine.submit(locked, credit('in'), { memory: true })
+    await until(() => engine.load.backlog === 0)
+    await keeper.query('BEGIN')
+    await keeper.query('SELECT FROM holdfast.wallets WHERE ref = $1 FOR UPDATE', [locked.ref])
+    await engine.submit(locked, credit('waits'), { memory: true })
+    await until(() => gaps > 0)
+    await fill('wallets', 'UPDATE')
+    await expect(engine.submit(cold, credit('a'), { memory: false })).rejects.toMatchObject({ code: 'unavailable' })
+    expect(heard).toContain('postgres_away')
+    await define('RETURN NULL')
+    await until(() => engine.submit(cold, credit('b'), { memory: false }).then(Boolean, () => false))
+    expect([engine.load.backlog, await seqOf('locked')]).toEqual([1, 1])
+    await keeper.query('COMMIT')
+    await until(() => engine.load.backlog === 0)
   })
 
   it.each([false, true])(

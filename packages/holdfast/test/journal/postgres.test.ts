@@ -33,6 +33,19 @@ async function lockWaiter(words: string): Promise<void> {
   await vi.waitFor(async () => expect(await ask(sql)).toHaveLength(1), { timeout: 20_000 })
 }
 
+test('that it can be written is shown by a write: by one at a time, and not where one may only read', async () => {
+  expect(await journal.proveWrites()).toBe(true)
+  await postgres.transaction(async (tx) => {
+    expect(await tx.query('proveWrites', [])).toEqual([{ written: true }])
+    expect(await journal.proveWrites()).toBe(false)
+  })
+  await postgres.transaction(async (tx) => {
+    await tx.execute('only_read', 'SET TRANSACTION READ ONLY')
+    expect(await tx.query('proveWrites', [])).toEqual([{ written: false }])
+  })
+  expect(await journal.proveWrites()).toBe(true)
+})
+
 test('entries are never changed or deleted, through the table or its parts', async () => {
   const wallet = await newWallet(journal)
   await append(journal, wallet.file(wallet.credit('a')))
