@@ -21,6 +21,7 @@ import type { Item } from './lane.js'
 import { Lanes } from './lanes.js'
 import { Loader } from './loader.js'
 import { Moves } from './moves.js'
+import { onAbort } from './on-abort.js'
 import { type PurchaseOutcome, Purchases } from './purchases.js'
 import { type Recoverable, Recovery } from './recovery.js'
 import { Router } from './router.js'
@@ -237,9 +238,9 @@ export class Engine {
     const refusal =
       this.#refusal(options, memory && !options.retry) ?? tooLarge(command) ?? this.#overload(place, command)
     if (refusal) return Promise.reject(refusal)
+    const lane = this.#lanes.of(place)
     return new Promise((resolve, reject) => {
       const { signal, timeoutMs = this.#options.timeoutMs } = options
-      const lane = this.#lanes.of(place)
       const attempt = new Attempt(
         lane,
         command,
@@ -254,7 +255,7 @@ export class Engine {
       lane.active += 1
       this.#attempts += 1
       this.#deadlines.add(attempt, timeoutMs)
-      if (signal) listen(attempt, signal)
+      if (signal) attempt.stopListening = onAbort(signal, () => attempt.refuse(new HoldfastError('aborted')))
       if (attempt.tries > 0) this.#finder.add(attempt, () => this.#router.route(attempt))
       else this.#router.route(attempt)
     })
@@ -362,10 +363,4 @@ export class Engine {
 function tooLarge({ params }: Command): HoldfastError | null {
   if (params.length <= PARAMS_MAX) return null
   return new HoldfastError('too_large', undefined, { length: params.length, max: PARAMS_MAX })
-}
-
-function listen(attempt: Attempt, signal: AbortSignal): void {
-  const abort = (): void => attempt.refuse(new HoldfastError('aborted'))
-  signal.addEventListener('abort', abort, { once: true })
-  attempt.stopListening = () => signal.removeEventListener('abort', abort)
 }

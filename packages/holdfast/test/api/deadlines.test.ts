@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { freshDatabase, freshRedis } from '../../../../test/servers.js'
 import { Holdfast, type Wallet } from '../../src/index.js'
@@ -74,6 +75,30 @@ describe.each(['Redis', 'Postgres'] as const)('on the %s path', (name) => {
     await wallet.debit(1, { key: 'a', signal: controller.signal })
     controller.abort()
     expect(await wallet.get()).toMatchObject({ available: 99 })
+  })
+
+  it('listens once to a signal of many calls, ends them all by it, and leaves no listener', async () => {
+    const wallet = await filled()
+    const other = await filled()
+    const controller = new AbortController()
+    const { signal } = controller
+    const call = (n: number) => [
+      wallet.debit(1, { key: `${n}`, signal }),
+      hf.transfer(wallet.id, other.id, 1, { key: `${n}`, signal }),
+      wallet.get({ signal }),
+    ]
+    const calls = Array.from({ length: 20 }, (_, n) => call(n)).flat()
+    expect(getEventListeners(signal, 'abort')).toHaveLength(1)
+    await Promise.all(calls)
+    expect(getEventListeners(signal, 'abort')).toHaveLength(0)
+    proxy.hold()
+    const ended = Array.from({ length: 20 }, (_, n) => call(20 + n))
+      .flat()
+      .map((one) => refusal(one))
+    controller.abort()
+    for (const error of await Promise.all(ended)) expect(error).toMatchObject({ code: 'aborted' })
+    expect(getEventListeners(signal, 'abort')).toHaveLength(0)
+    proxy.behave()
   })
 
   it('answers what is under way when it is closed, and refuses what comes after', async () => {
