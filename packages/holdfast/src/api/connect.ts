@@ -21,7 +21,7 @@ const DEFAULT_SHARDS = 64
 const REDIS_PATIENCE_MAX_MS = 600_000
 
 export interface Limits {
-  /** Operations under way in this process. Default 20,000. */
+  /** Operations under way in this process, and a quarter of them of one wallet or one bucket of a sale. Default 20,000. */
   readonly operations?: number
   /**
    * Entries that wait for Postgres in this process, some 1 to 2 kB each. While it is away, `memory` operations go on until then.

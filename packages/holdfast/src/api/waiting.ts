@@ -1,3 +1,4 @@
+import { onAbort } from '../engine/index.js'
 import { HoldfastError } from '../errors/index.js'
 import * as check from './validate.js'
 
@@ -20,23 +21,22 @@ export async function within<T>(
   if (signal?.aborted) throw new HoldfastError('aborted', 'The caller had stopped waiting before it began')
   const stop = new AbortController()
   let timer: NodeJS.Timeout | undefined
-  let abort = () => {}
+  let stopListening: (() => void) | undefined
   const stopped = new Promise<never>((_, reject) => {
     const end = (error: HoldfastError) => {
       stop.abort(error)
       reject(error)
     }
-    abort = () => end(new HoldfastError('aborted', 'The caller stopped waiting'))
     timer = setTimeout(
       () => end(new HoldfastError('timeout', `No answer within ${timeoutMs} ms`, { timeoutMs })),
       timeoutMs,
     )
-    signal?.addEventListener('abort', abort, { once: true })
+    stopListening = signal && onAbort(signal, () => end(new HoldfastError('aborted', 'The caller stopped waiting')))
   })
   try {
     return await Promise.race([work(stop.signal), stopped])
   } finally {
     clearTimeout(timer)
-    signal?.removeEventListener('abort', abort)
+    stopListening?.()
   }
 }

@@ -253,6 +253,7 @@ export class Appender {
     this.#held.set(lane, items)
     await sleep(clock, 1 + clock.random() * LOCKED_PAUSE_MS)
     this.#held.delete(lane)
+    if (this.#context.ended()) return this.#leave(items.length)
     forgetGone(items)
     this.#queue(items)
   }

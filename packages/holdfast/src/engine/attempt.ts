@@ -37,6 +37,8 @@ export class Attempt {
    * yes that nobody hears.
    */
   unansweredUntil = 0
+  /** Since when it waits to be asked (the engine's clock). */
+  waitsSince = 0
   /** When it was last asked to be decided (the engine's clock): what is answered to that rests on nothing older. */
   askedAt = 0
   /** A refund: the journal did not have what it is for. */

@@ -28,7 +28,8 @@ export interface EngineOptions {
   readonly decideBatchMax: number
   /** A call is decided within this time or not at all: as long as one waits for its answer. */
   readonly decideWithinMs: number
-  /** Script calls under way for one group of wallets. */
+  /** Script calls under way for one group of wallets where Redis is near, because batches are what makes it quick; and where it is far away. */
+  readonly decideCallsMin: number
   readonly decideCallsMax: number
   readonly appendBatchMax: number
   /**
@@ -75,7 +76,8 @@ export const DEFAULT_OPTIONS: EngineOptions = {
   aheadMaxMs: 60_000,
   decideBatchMax: 32,
   decideWithinMs: 2_000,
-  decideCallsMax: 2,
+  decideCallsMin: 2,
+  decideCallsMax: 32,
   appendBatchMax: 1_000,
   appendLanes: 1,
   loadsMax: 128,

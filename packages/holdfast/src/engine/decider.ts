@@ -10,11 +10,11 @@ import type { Item, Lane, Waiter } from './lane.js'
 import type { Loader } from './loader.js'
 
 interface Group {
-  readonly queue: Attempt[]
-  /** When those came that will be the first of a batch: every so-many-th (the engine's clock). Only where somebody wants to know. */
-  readonly firstsAt: number[]
+  queue: Attempt[]
   calls: number
   scheduled: boolean
+  /** What a call takes to be answered: less is believed at once, and more only bit by bit, since a pause of this process looks the same. */
+  roundTripMs: number
   /** The server that answered last (null: none yet), and how far its clock is ahead of the engine's: never more than it is. */
   life: string | null
   aheadMs: number
@@ -23,8 +23,23 @@ interface Group {
 const DECIDE = { stage: 'decide' }
 
 /**
+ * Beyond the first two, a call may be under way for every so many ms that one takes. Redis needs half a millisecond for a full one: what its own
+ * calls add to a round trip lets a tenth of them out again, so a Redis that is at its limit is not pressed further, and one that is far away
+ * is kept at work.
+ */
+const CALL_EVERY_MS = 5
+/** So much of what a round trip took longer than before is believed. */
+const SLOWER_BY = 1 / 8
+/** Who comes first goes first, until the first has waited for this part of its time. */
+const PATIENT_FOR = 1 / 4
+
+/**
  * Has commands decided in Redis: those of one turn of the event loop go as one script call for each group of wallets that can share
- * one (a shard on a Cluster, all of them on a single node). While two calls are under way the next one gathers.
+ * one (a shard on a Cluster, all of them on a single node). While two calls are under way the next one gathers; more are let out where
+ * answers take long.
+ *
+ * When more is asked than can be decided, who has waited for long is about to give up, and deciding for him is in vain. In their order, all would
+ * be answered too late, for as long as it lasts. So then the latest go first: as many are answered in time as can be.
  */
 export class Decider {
   readonly #context: Context
@@ -50,17 +65,16 @@ export class Decider {
     const name = this.#groupOf(attempt.lane)
     let group = this.#groups.get(name)
     if (!group) {
-      group = { queue: [], firstsAt: [], calls: 0, scheduled: false, life: null, aheadMs: 0 }
+      group = { queue: [], calls: 0, scheduled: false, roundTripMs: 0, life: null, aheadMs: 0 }
       this.#groups.set(name, group)
     }
-    const { options, telemetry, clock } = this.#context
-    if (telemetry.observe && group.queue.length % options.decideBatchMax === 0) group.firstsAt.push(clock.now())
+    attempt.waitsSince = this.#context.clock.now()
     group.queue.push(attempt)
     this.#schedule(group)
   }
 
   #schedule(group: Group): void {
-    if (group.scheduled || group.queue.length === 0 || group.calls >= this.#context.options.decideCallsMax) return
+    if (group.scheduled || group.queue.length === 0 || group.calls >= this.#callsMax(group)) return
     group.scheduled = true
     this.#context.clock.soon(() => {
       group.scheduled = false
@@ -70,16 +84,15 @@ export class Decider {
     })
   }
 
+  #callsMax({ roundTripMs }: Group): number {
+    const { decideCallsMin, decideCallsMax } = this.#context.options
+    return Math.min(decideCallsMax, Math.max(decideCallsMin, Math.floor(roundTripMs / CALL_EVERY_MS)))
+  }
+
   /** The next batch; those whose caller has gone are not decided any more, and nothing is while Postgres could not remember it. */
   #take(group: Group): Attempt[] {
     const attempts: Attempt[] = []
-    const firstAt = group.firstsAt.shift()
-    if (firstAt !== undefined) {
-      const waitedMs = this.#context.clock.now() - firstAt
-      this.#context.telemetry.observe?.('holdfast_queue_wait_seconds', waitedMs / 1_000, DECIDE)
-    }
-    // Shifted one by one, each costs 0.8 µs where 1,024 wait and 34 µs where 20,000 do; spliced, 0.04 and 1.4 µs.
-    for (const attempt of group.queue.splice(0, this.#context.options.decideBatchMax)) {
+    for (const attempt of this.#next(group)) {
       if (attempt.settled) continue
       const away = this.#context.turnedAway(attempt.byMemory)
       // Known to be away since it was put here: it need not find out by itself.
@@ -88,6 +101,20 @@ export class Decider {
       else attempts.push(attempt)
     }
     return attempts
+  }
+
+  /** In the order in which they came, or the latest if the first have waited for too long. */
+  #next(group: Group): Attempt[] {
+    const { options, clock, telemetry } = this.#context
+    forgetGone(group, options.attemptsMax)
+    const [first] = group.queue
+    if (!first) return []
+    const now = clock.now()
+    const isLate = now - first.waitsSince > (first.deadline - first.waitsSince) * PATIENT_FOR
+    // Shifted one by one, each costs 0.8 µs where 1,024 wait and 34 µs where 20,000 do; spliced, 0.04 and 1.4 µs.
+    const next = group.queue.splice(isLate ? -options.decideBatchMax : 0, options.decideBatchMax)
+    telemetry.observe?.('holdfast_queue_wait_seconds', (now - (next[0] as Attempt).waitsSince) / 1_000, DECIDE)
+    return next
   }
 
   async #call(group: Group, attempts: Attempt[]): Promise<void> {
@@ -108,6 +135,7 @@ export class Decider {
       const reply = await this.#context.sequencer.decide({ life: group.life, wallets: lanes, commands })
       const { runs, answers } = reply
       circuit.worked()
+      learnRoundTrip(group, this.#context.clock.now() - begunAt)
       group.life = reply.life
       group.aheadMs = reply.clock - this.#context.clock.now()
       this.#receive(lanes, runs, attempts, answers, indexes)
@@ -306,6 +334,19 @@ export class Decider {
     if (away) this.#context.refuse(attempt, away)
     else item.waiters.push(waiter)
   }
+}
+
+/** While the latest go first nobody comes by those who have given up; but where some are patient, the impatient may lie between them. */
+function forgetGone(group: Group, attemptsMax: number): void {
+  const gone = group.queue.findIndex(({ settled }) => !settled)
+  if (gone !== 0) group.queue.splice(0, gone < 0 ? group.queue.length : gone)
+  // At least half of so many have given up, so that this is done seldom.
+  if (group.queue.length > 2 * attemptsMax) group.queue = group.queue.filter(({ settled }) => !settled)
+}
+
+function learnRoundTrip(group: Group, tookMs: number): void {
+  const longerMs = tookMs - group.roundTripMs
+  group.roundTripMs += longerMs > 0 ? longerMs * SLOWER_BY : longerMs
 }
 
 function isAcked(lane: Lane, { epoch, seq }: { epoch: number; seq: number }): boolean {

@@ -17,10 +17,11 @@ import { Fallback } from './fallback.js'
 import { Finder } from './finder.js'
 import { Groups } from './groups.js'
 import type { IntendedParts } from './intended.js'
-import type { Item } from './lane.js'
+import type { Item, Lane } from './lane.js'
 import { Lanes } from './lanes.js'
 import { Loader } from './loader.js'
 import { Moves } from './moves.js'
+import { onAbort } from './on-abort.js'
 import { type PurchaseOutcome, Purchases } from './purchases.js'
 import { type Recoverable, Recovery } from './recovery.js'
 import { Router } from './router.js'
@@ -30,6 +31,9 @@ import { Witnesses } from './witnesses.js'
 
 /** What fails within this time of the first failure failed for the same reason. */
 const POSTGRES_PATIENCE_MS = 20
+
+/** Of the operations under way, those of one wallet at most. */
+const WALLET_SHARE = 1 / 4
 
 /** All of it ASCII: so many bytes. */
 const PARAMS_MAX = 60_000
@@ -238,9 +242,11 @@ export class Engine {
     const refusal =
       this.#refusal(options, memory && !options.retry) ?? tooLarge(command) ?? this.#overload(place, command)
     if (refusal) return Promise.reject(refusal)
+    const lane = this.#lanes.of(place)
+    const crowded = this.#crowded(lane, options)
+    if (crowded) return Promise.reject(crowded)
     return new Promise((resolve, reject) => {
       const { signal, timeoutMs = this.#options.timeoutMs } = options
-      const lane = this.#lanes.of(place)
       const attempt = new Attempt(
         lane,
         command,
@@ -255,7 +261,7 @@ export class Engine {
       lane.active += 1
       this.#attempts += 1
       this.#deadlines.add(attempt, timeoutMs)
-      if (signal) listen(attempt, signal)
+      if (signal) attempt.stopListening = onAbort(signal, () => attempt.refuse(new HoldfastError('aborted')))
       if (attempt.tries > 0) this.#finder.add(attempt, () => this.#router.route(attempt))
       else this.#router.route(attempt)
     })
@@ -308,6 +314,13 @@ export class Engine {
       return new HoldfastError('unavailable', 'Too many entries wait for Postgres', { limit: this.#options.backlogMax })
     }
     return this.#turnedAway(memory)
+  }
+
+  /** A wallet whose row somebody keeps locked must not use up the room of all others. */
+  #crowded({ active }: Lane, { begun }: SubmitOptions): HoldfastError | null {
+    const limit = Math.ceil(this.#options.attemptsMax * WALLET_SHARE)
+    if (active < limit || begun) return null
+    return new HoldfastError('unavailable', 'Too many operations of this wallet are under way', { limit })
   }
 
   /** What is acknowledged from memory goes on while Postgres is away: but not when it turned out to lack what it had acknowledged. */
@@ -363,10 +376,4 @@ export class Engine {
 function tooLarge({ params }: Command): HoldfastError | null {
   if (params.length <= PARAMS_MAX) return null
   return new HoldfastError('too_large', undefined, { length: params.length, max: PARAMS_MAX })
-}
-
-function listen(attempt: Attempt, signal: AbortSignal): void {
-  const abort = (): void => attempt.refuse(new HoldfastError('aborted'))
-  signal.addEventListener('abort', abort, { once: true })
-  attempt.stopListening = () => signal.removeEventListener('abort', abort)
 }

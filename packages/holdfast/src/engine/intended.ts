@@ -7,6 +7,7 @@ import { jitteredMs, sleep } from './clock.js'
 import { CLOCK_SLACK_MS, type Context } from './context.js'
 import type { SubmitOptions } from './engine.js'
 import { Gathering } from './gathering.js'
+import { onAbort } from './on-abort.js'
 
 /** Until when, and whether anybody still waits. */
 export interface Patience {
@@ -81,12 +82,11 @@ export class Intended<I extends { readonly tenant: string }, B extends Written> 
   ): Promise<T> {
     const { clock } = this.#context
     return new Promise((resolve, reject) => {
-      const abort = (): void => reject(new HoldfastError('aborted'))
       const cancel = clock.after(timeoutMs, () => reject(new HoldfastError('timeout', undefined, { timeoutMs })))
-      signal?.addEventListener('abort', abort, { once: true })
+      const stopListening = signal && onAbort(signal, () => reject(new HoldfastError('aborted')))
       const work = perform({ deadline: clock.now() + timeoutMs, signal }).finally(() => {
         cancel()
-        signal?.removeEventListener('abort', abort)
+        stopListening?.()
       })
       this.#track(work)
       work.then(resolve, reject)

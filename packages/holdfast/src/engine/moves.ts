@@ -8,6 +8,7 @@ import type { Context } from './context.js'
 import type { SubmitOptions } from './engine.js'
 import type { IntendedParts, Patience } from './intended.js'
 import { planMoves, type Stocktaking, sumOf, type Wanted } from './move-plan.js'
+import { onAbort } from './on-abort.js'
 import type { Transfers } from './transfers.js'
 
 /** The buckets of a sale, and in which of them something is wanted. */
@@ -110,13 +111,12 @@ export class Moves {
     const { clock } = this.#context
     const waitMs = deadline - clock.now()
     return new Promise((resolve, reject) => {
-      const abort = (): void => reject(new HoldfastError('aborted'))
       const cancel = clock.after(waitMs, () => reject(new HoldfastError('timeout')))
-      signal?.addEventListener('abort', abort, { once: true })
+      const stopListening = signal && onAbort(signal, () => reject(new HoldfastError('aborted')))
       Promise.all(wanted.map((one) => this.#ask(buckets, one)))
         .finally(() => {
           cancel()
-          signal?.removeEventListener('abort', abort)
+          stopListening?.()
         })
         .then(resolve, reject)
     })

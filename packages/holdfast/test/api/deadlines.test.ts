@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { freshDatabase, freshRedis } from '../../../../test/servers.js'
 import { Holdfast, type Wallet } from '../../src/index.js'
@@ -76,6 +77,30 @@ describe.each(['Redis', 'Postgres'] as const)('on the %s path', (name) => {
     expect(await wallet.get()).toMatchObject({ available: 99 })
   })
 
+  it('listens once to a signal of many calls, ends them all by it, and leaves no listener', async () => {
+    const wallet = await filled()
+    const other = await filled()
+    const controller = new AbortController()
+    const { signal } = controller
+    const call = (n: number) => [
+      wallet.debit(1, { key: `${n}`, signal }),
+      hf.transfer(wallet.id, other.id, 1, { key: `${n}`, signal }),
+      wallet.get({ signal }),
+    ]
+    const calls = Array.from({ length: 20 }, (_, n) => call(n)).flat()
+    expect(getEventListeners(signal, 'abort')).toHaveLength(1)
+    await Promise.all(calls)
+    expect(getEventListeners(signal, 'abort')).toHaveLength(0)
+    proxy.hold()
+    const ended = Array.from({ length: 20 }, (_, n) => call(20 + n))
+      .flat()
+      .map((one) => refusal(one))
+    controller.abort()
+    for (const error of await Promise.all(ended)) expect(error).toMatchObject({ code: 'aborted' })
+    expect(getEventListeners(signal, 'abort')).toHaveLength(0)
+    proxy.behave()
+  })
+
   it('answers what is under way when it is closed, and refuses what comes after', async () => {
     const other = await connect()
     const wallet = await filled(other)
@@ -93,16 +118,31 @@ describe.each(['Redis', 'Postgres'] as const)('on the %s path', (name) => {
 
   it('refuses more at once than it has room for, and recovers', async () => {
     const small = await connect({ attemptsMax: 4 })
-    const wallet = await filled(small)
-    const calls = await Promise.allSettled(Array.from({ length: 10 }, (_, i) => wallet.debit(1, { key: `${i}` })))
+    const ten: Wallet[] = []
+    while (ten.length < 10) ten.push(await filled(small))
+    const calls = await Promise.allSettled(ten.map((wallet) => wallet.debit(1, { key: 'a' })))
     expect(calls.map(({ status }) => status)).toEqual([...Array(4).fill('fulfilled'), ...Array(6).fill('rejected')])
     expect((calls[4] as PromiseRejectedResult).reason).toMatchObject({ code: 'unavailable', retryable: true, limit: 4 })
-    expect(await wallet.debit(1, { key: 'after' })).toMatchObject({ available: 95 })
+    expect(await ten[4]?.debit(1, { key: 'a' })).toMatchObject({ available: 99 })
+    await small.close()
+  })
+
+  it('leaves room for others beside a wallet that does not come on', async () => {
+    const small = await connect({ attemptsMax: 16 })
+    const [wallet, other] = [await filled(small), await filled(small)]
+    const calls = await Promise.allSettled([
+      ...Array.from({ length: 10 }, (_, i) => wallet.debit(1, { key: `${i}` })),
+      other.debit(1, { key: 'a' }),
+    ])
+    const expected = [...Array(4).fill('fulfilled'), ...Array(6).fill('rejected'), 'fulfilled']
+    expect(calls.map(({ status }) => status)).toEqual(expected)
+    expect((calls[4] as PromiseRejectedResult).reason).toMatchObject({ code: 'unavailable', retryable: true, limit: 4 })
+    expect(await wallet.debit(1, { key: '4' })).toMatchObject({ available: 95 })
     await small.close()
   })
 
   it('has room again after callers have given up', async () => {
-    const small = await connect({ attemptsMax: 4 })
+    const small = await connect({ attemptsMax: 16 })
     const wallet = await filled(small)
     proxy.hold()
     await Promise.all(Array.from({ length: 4 }, (_, i) => refusal(wallet.debit(1, { key: `${i}`, timeout: 50 }))))

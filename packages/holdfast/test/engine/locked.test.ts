@@ -1,6 +1,7 @@
 import pg from 'pg'
 import { afterAll, afterEach, expect, it, vi } from 'vitest'
 import { freshDatabase, freshRedis } from '../../../../test/servers.js'
+import type { EngineOptions } from '../../src/engine/index.js'
 import { PostgresJournal } from '../../src/journal/index.js'
 import { command } from '../../src/machine/index.js'
 import { Postgres } from '../../src/postgres/index.js'
@@ -19,7 +20,10 @@ const journal = new PostgresJournal(postgres)
 const keeper = new pg.Client(url)
 await keeper.connect()
 
-afterEach(() => engines.close())
+afterEach(async () => {
+  vi.restoreAllMocks()
+  await engines.close()
+})
 afterAll(async () => {
   await keeper.end()
   await postgres.close()
@@ -27,7 +31,7 @@ afterAll(async () => {
 
 const credit = (key: string) => command({ kind: 'credit', key, amount: 1 })
 
-async function start(id: string) {
+async function start(id: string, given: Partial<EngineOptions> = {}) {
   const [place, other] = [keys.of(id), keys.of(`beside ${id}`)]
   await openWallet(journal, place, id)
   await openWallet(journal, other, `beside ${id}`)
@@ -35,7 +39,7 @@ async function start(id: string) {
   const count = (_: string, labels?: Record<string, string>) => {
     if (labels?.verdict === 'gap') gaps += 1
   }
-  const options = { sweepEveryMs: 600_000, timeoutMs: 20_000 }
+  const options = { sweepEveryMs: 600_000, timeoutMs: 20_000, ...given }
   const { engine } = engines.start({ redisUrl, postgres, journal, telemetry: { count }, options })
   for (const one of [place, other]) await engine.submit(one, credit('in'), { memory: true })
   await until(() => engine.load.backlog === 0)
@@ -85,4 +89,17 @@ it('is waited for when all is to be committed that was acknowledged from memory'
   await keeper.query('COMMIT')
   await closing
   expect(await row()).toMatchObject({ seq: 2 })
+})
+
+it('is not waited for any longer once the engine is closed', async () => {
+  const { engine, place, lock } = await start('left', { timeoutMs: 300 })
+  const append = vi.spyOn(journal, 'append')
+  await lock()
+  await engine.submit(place, credit('a'), { memory: true })
+  await engine.close()
+  const { length } = append.mock.calls
+  // Tried every 50 ms on average while it was open.
+  await new Promise((resolve) => setTimeout(resolve, 1_500))
+  await keeper.query('COMMIT')
+  expect(append.mock.calls.length - length).toBeLessThanOrEqual(1)
 })

@@ -10,6 +10,8 @@ export interface FaultyProxy {
   holdAt(command: string): Promise<void>
   /** Connections stay open, and are accepted, but nothing passes until `behave`. */
   hold(): void
+  /** Whatever the server says arrives so much later, in its order, until `behave`. */
+  delay(ms: number): void
   /** What is connected now never hears anything again, as when a host vanishes. New connections work. */
   freeze(): void
   /** Nobody is there: what is connected is cut, and so is whoever comes, until `behave`. */
@@ -28,6 +30,7 @@ export async function startProxy(targetPort: number): Promise<FaultyProxy> {
   let stopping: { command: string; done: () => void } | undefined
   let held: (() => void)[] | undefined
   let refusing = false
+  let delayMs = 0
 
   const cut = () => {
     for (const socket of sockets) socket.destroy()
@@ -57,6 +60,13 @@ export async function startProxy(targetPort: number): Promise<FaultyProxy> {
       })
     }
     let doomed = false
+    // A timer may be early by a part of a millisecond: each lets the next one through, whichever that is.
+    const late: Buffer[] = []
+    const passLate = (data: Buffer) => {
+      if (delayMs === 0 && late.length === 0) return pass(inside, data)
+      late.push(data)
+      setTimeout(() => pass(inside, late.shift() as Buffer), delayMs)
+    }
     inside.on('data', (data) => {
       doomed ||= cutting !== undefined && data.includes(cutting.command)
       if (stopping !== undefined && data.includes(stopping.command)) {
@@ -67,7 +77,7 @@ export async function startProxy(targetPort: number): Promise<FaultyProxy> {
       pass(outside, data)
     })
     outside.on('data', (data) => {
-      if (!doomed || cutting === undefined) return pass(inside, data)
+      if (!doomed || cutting === undefined) return passLate(data)
       cutting.done()
       cutting = undefined
       inside.destroy()
@@ -88,6 +98,9 @@ export async function startProxy(targetPort: number): Promise<FaultyProxy> {
     hold() {
       held ??= []
     },
+    delay(ms) {
+      delayMs = ms
+    },
     freeze() {
       for (const socket of sockets) frozen.add(socket)
     },
@@ -97,6 +110,7 @@ export async function startProxy(targetPort: number): Promise<FaultyProxy> {
     },
     behave() {
       refusing = false
+      delayMs = 0
       cutting = undefined
       stopping = undefined
       const waiting = held ?? []

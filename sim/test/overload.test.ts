@@ -1,0 +1,107 @@
+import { describe, expect, it } from 'vitest'
+import type { EngineOptions } from '../../packages/holdfast/src/engine/index.js'
+import { command } from '../../packages/holdfast/src/machine/index.js'
+import { openRequest } from '../openings.js'
+import { keys, Process, type Weather } from '../process.js'
+import { Machines, Servers } from '../servers.js'
+import { World } from '../world.js'
+
+/** Callers who come at a steady pace and do not wait for each other, over a network without faults: how many are answered in time? */
+const WALLETS = 16
+const SECONDS = 8
+const LOADED_AFTER = 2
+const BATCH = 8
+const TIMEOUT_MS = 1_000
+const CALM: Weather = { lossy: 0, slow: 0, contended: 0, evicting: 0 }
+
+interface Crowd {
+  readonly perSecond: number
+  /** How long a call and its answer are on their way, ms, on average: to Redis, and to Postgres. */
+  readonly roundTripMs: number
+  readonly options?: Partial<EngineOptions>
+}
+
+interface Told {
+  /** In each second, once all wallets are loaded: how many of those who came in it were told yes. */
+  readonly yes: readonly number[]
+  /** Script calls that were under way at once. */
+  readonly callsMost: number
+}
+
+async function come({ perSecond, roundTripMs, options }: Crowd): Promise<Told> {
+  const world = new World(1, false)
+  const servers = await Servers.start(world, new Machines())
+  const names = Array.from({ length: WALLETS }, (_, n) => `w${n}`)
+  for (const name of names) servers.postgres.database.open(openRequest(name))
+  const process = new Process(
+    'process',
+    world,
+    servers,
+    CALM,
+    {},
+    {
+      options: { decideBatchMax: BATCH, timeoutMs: TIMEOUT_MS, sweepEveryMs: 600_000, ...options },
+      distance: roundTripMs / 0.7,
+    },
+  )
+  let [calls, callsMost] = [0, 0]
+  const beganAt = world.now
+  const decide = process.sequencer.decide.bind(process.sequencer)
+  process.sequencer.decide = async (batch) => {
+    calls += 1
+    callsMost = Math.max(callsMost, calls)
+    return decide(batch).finally(() => {
+      calls -= 1
+    })
+  }
+  const yes = Array.from({ length: SECONDS }, () => 0)
+  for (let n = 0; n < perSecond * SECONDS; n += 1) {
+    const second = Math.floor(n / perSecond)
+    world.plan((n * 1_000) / perSecond, () => {
+      const credit = command({ kind: 'credit', key: `${n}`, amount: 1 })
+      process.engine.submit(keys.of(names[n % WALLETS] as string), credit, { memory: false }).then(
+        () => {
+          yes[second] = (yes[second] as number) + 1
+        },
+        () => {},
+      )
+    })
+  }
+  await world.run(beganAt + SECONDS * 1_000 + TIMEOUT_MS, () => false)
+  return { yes: yes.slice(LOADED_AFTER), callsMost }
+}
+
+describe('when more is asked than can be decided in time', () => {
+  it.each([20, 200])(
+    'as many are answered as can be, %i ms away',
+    async (roundTripMs) => {
+      const options = { decideCallsMax: 2 }
+      const canDo = (2 * BATCH * 1_000) / roundTripMs
+      const { yes } = await come({ perSecond: 3 * canDo, roundTripMs, options })
+      for (const count of yes) expect(count).toBeGreaterThan(canDo / 2)
+    },
+    60_000,
+  )
+})
+
+describe('a Redis that is far away', () => {
+  it('is sent more calls at once, as many as it takes to be kept at work', async () => {
+    const roundTripMs = 64
+    const two = (2 * BATCH * 1_000) / roundTripMs
+    const { yes, callsMost } = await come({ perSecond: 2 * two, roundTripMs })
+    for (const count of yes) expect(count).toBe(2 * two)
+    expect(callsMost).toBeGreaterThan(4)
+    expect(callsMost).toBeLessThanOrEqual(32)
+  }, 60_000)
+
+  it('is sent no more than a bounded number of calls', async () => {
+    const { callsMost } = await come({ perSecond: 2_000, roundTripMs: 400 })
+    expect(callsMost).toBe(32)
+  }, 60_000)
+})
+
+it('a Redis that is near is sent two calls at once, so that batches are large', async () => {
+  const { yes, callsMost } = await come({ perSecond: 3_000, roundTripMs: 2 })
+  expect(callsMost).toBe(2)
+  for (const count of yes) expect(count).toBe(3_000)
+}, 60_000)
