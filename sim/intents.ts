@@ -4,6 +4,7 @@ import {
   type Intent,
   type Intents,
   type Moving,
+  type Numbers,
   type Open,
   type PaymentIntent,
   paymentName,
@@ -29,12 +30,12 @@ class SimIntentsOf<I extends object, B extends Written> implements Intents<I, B>
     return this.#statement(`begin${this.#what}s`, true, () => this.#table.begin(intents))
   }
 
-  open(most: number): Promise<Open<I>[]> {
-    return this.#statement(`open${this.#what}s`, false, () => this.#table.open(most))
+  numbers(): Promise<Numbers | null> {
+    return this.#statement(`${this.#what.toLowerCase()}Numbers`, false, () => this.#table.numbers())
   }
 
-  claim(attempt: number): Promise<number | null> {
-    return this.#statement(`claim${this.#what}`, true, () => this.#table.claim(attempt))
+  claim(upTo: number, most: number): Promise<Open<I>[]> {
+    return this.#statement(`claim${this.#what}s`, true, () => this.#table.claim(upTo, most))
   }
 
   end(ended: readonly Open<I>[]): Promise<void> {
@@ -55,7 +56,7 @@ export class SimIntents extends SimIntentsOf<Intent, Begun> implements TransferI
   moving(buckets: readonly { readonly ref: string; readonly seq: number }[]): Promise<Moving> {
     return this.#asked('movingStock', false, () => {
       const refs = new Set(buckets.map(({ ref }) => ref))
-      const open = this.#database.intents.open(Number.POSITIVE_INFINITY).filter(({ source }) => refs.has(source))
+      const open = this.#database.intents.open.filter(({ source }) => refs.has(source))
       const since = new Map(buckets.map(({ ref, seq }) => [ref, seq]))
       const arrived = [...this.#database.wallets()].some(({ row, entries }) =>
         entries.some(({ seq, params }) => seq > (since.get(row.ref) ?? Infinity) && params.startsWith('take ')),
@@ -94,6 +95,11 @@ export class IntentTable<I extends object, B extends Written> {
     return this.#rows.size
   }
 
+  /** In the order of their numbers. */
+  get open(): Open<I>[] {
+    return [...this.#rows.values()].sort((a, b) => a.attempt - b.attempt)
+  }
+
   begin(intents: readonly I[]): B[] {
     const { nameOf, accepts, told } = this.#rules
     const names = intents.map(nameOf)
@@ -111,18 +117,19 @@ export class IntentTable<I extends object, B extends Written> {
     })
   }
 
-  open(most: number): Open<I>[] {
-    return [...this.#rows.values()].sort((a, b) => a.attempt - b.attempt).slice(0, most)
+  numbers(): Numbers | null {
+    const { open } = this
+    const [oldest, newest] = [open[0], open.at(-1)]
+    return oldest && newest ? { oldest: oldest.attempt, newest: newest.attempt } : null
   }
 
-  claim(attempt: number): number | null {
-    for (const [name, row] of this.#rows) {
-      if (row.attempt !== attempt) continue
-      const claimed = this.#number()
-      this.#rows.set(name, { ...row, attempt: claimed })
+  claim(upTo: number, most: number): Open<I>[] {
+    const found = this.open.filter(({ attempt }) => attempt <= upTo).slice(0, most)
+    return found.map((row) => {
+      const claimed = { ...row, attempt: this.#number() }
+      this.#rows.set(this.#rules.nameOf(row), claimed)
       return claimed
-    }
-    return null
+    })
   }
 
   end(ended: readonly Open<I>[]): void {

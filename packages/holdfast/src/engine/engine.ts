@@ -193,8 +193,9 @@ export class Engine {
    * Has Postgres all that was acknowledged? To be asked before anything is decided on a server that is not known yet: `via` is the way to
    * it. Stops everything if not.
    */
-  async prove(via: Pick<Journal, 'prove' | 'stop'> = this.#parts.journal): Promise<void> {
-    const standing = await this.#context.witnesses.prove(via)
+  async prove(via?: Pick<Journal, 'prove' | 'stop'>): Promise<void> {
+    if (via) this.#recovery.forget()
+    const standing = await this.#context.witnesses.prove(via ?? this.#parts.journal)
     this.#lanes.raiseFloor(standing.floor)
     if (standing.stopped === null) return this.#context.postgres.release()
     const error = new HoldfastError('reconcile_required', undefined, { because: standing.stopped.because })

@@ -23,6 +23,7 @@ export {
   type Intent,
   type Intents,
   type Moving,
+  type Numbers,
   type Open,
   type OpenIntent,
   PostgresIntents,

@@ -30,6 +30,12 @@ export interface Written {
   readonly fresh: boolean
 }
 
+/** Each is higher than all that were given before. */
+export interface Numbers {
+  readonly oldest: number
+  readonly newest: number
+}
+
 /** Null for a wallet that does not exist. Nothing is written unless both exist and have one currency. */
 export interface Begun extends Written {
   readonly sourceCurrency: string | null
@@ -43,10 +49,10 @@ export interface Begun extends Written {
 export interface Intents<I = Intent, B extends Written = Begun> {
   /** Written down before, it only gets another number. One answer for each, in order. */
   begin(intents: readonly I[]): Promise<B[]>
-  /** Those that nobody set to work on for longest. */
-  open(most: number): Promise<Open<I>[]>
-  /** Sets to work on what was seen: the new number, or null when somebody else did since. */
-  claim(attempt: number): Promise<number | null>
+  /** Of those that are open; null: none are. */
+  numbers(): Promise<Numbers | null>
+  /** Sets to work on those that nobody did for longest, with numbers up to this one: each has another then, and nobody else gets it. */
+  claim(upTo: number, most: number): Promise<Open<I>[]>
   /** Finished or undone: not open any more. With an attempt: unless somebody set to work on it since; 0: in any case. */
   end(ended: readonly Open<I>[]): Promise<void>
 }
@@ -103,13 +109,12 @@ export class PostgresIntents implements TransferIntents {
     }))
   }
 
-  async open(most: number): Promise<OpenIntent[]> {
-    return (await this.#postgres.query<IntentRow>('openTransfers', [most])).map(openOf)
+  async numbers(): Promise<Numbers | null> {
+    return numbersIn(await this.#postgres.query('transferNumbers', []))
   }
 
-  async claim(attempt: number): Promise<number | null> {
-    const [row] = await this.#postgres.query<{ attempt: string }>('claimTransfer', [attempt])
-    return row ? Number(row.attempt) : null
+  async claim(upTo: number, most: number): Promise<OpenIntent[]> {
+    return (await this.#postgres.query<IntentRow>('claimTransfers', [upTo, most])).map(openOf)
   }
 
   async end(ended: readonly OpenIntent[]): Promise<void> {
@@ -124,6 +129,10 @@ export class PostgresIntents implements TransferIntents {
     const { arrived, moves } = rows[0] as (typeof rows)[0]
     return { arrived, open: moves.flatMap((row) => (row ? [openOf(row)] : [])) }
   }
+}
+
+export function numbersIn([row]: { oldest: string | null; newest: string | null }[]): Numbers | null {
+  return row?.oldest ? { oldest: Number(row.oldest), newest: Number(row.newest) } : null
 }
 
 function openOf({ amount, fee, attempt, ...rest }: IntentRow): OpenIntent {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Postgres } from '../postgres/index.js'
 import { textArray } from './array-text.js'
-import type { Intents, Open, Written } from './intents.js'
+import { type Intents, type Numbers, numbersIn, type Open, type Written } from './intents.js'
 
 /** A purchase that is paid out of a wallet, as it is meant: all that is needed to finish it, or to call it off. */
 export interface PaymentIntent {
@@ -80,19 +80,18 @@ export class PostgresPayments implements PaymentIntents {
     }))
   }
 
-  async open(most: number): Promise<Open<PaymentIntent>[]> {
-    const rows = await this.#postgres.query<PaymentRow>('openPayments', [most])
+  async numbers(): Promise<Numbers | null> {
+    return numbersIn(await this.#postgres.query('paymentNumbers', []))
+  }
+
+  async claim(upTo: number, most: number): Promise<Open<PaymentIntent>[]> {
+    const rows = await this.#postgres.query<PaymentRow>('claimPayments', [upTo, most])
     return rows.map(({ amount, perBuyer, attempt, ...rest }) => ({
       ...rest,
       amount: Number(amount),
       perBuyer: Number(perBuyer),
       attempt: Number(attempt),
     }))
-  }
-
-  async claim(attempt: number): Promise<number | null> {
-    const [row] = await this.#postgres.query<{ attempt: string }>('claimPayment', [attempt])
-    return row ? Number(row.attempt) : null
   }
 
   async end(ended: readonly Open<PaymentIntent>[]): Promise<void> {

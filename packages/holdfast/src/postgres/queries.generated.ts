@@ -229,10 +229,24 @@ SELECT
   ) AS connections,
   floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS clock`,
   claimIdempotencyKey: `SELECT * FROM claim_idempotency_key($1, $2, $3, $4, $5, $6, $7, $8)`,
-  claimPayment: `-- For one of those who saw it; the others see another number.
-UPDATE payments SET attempt = DEFAULT WHERE attempt = $1 RETURNING attempt`,
-  claimTransfer: `-- For one of those who saw it; the others see another number.
-UPDATE transfers SET attempt = DEFAULT WHERE attempt = $1 RETURNING attempt`,
+  claimPayments: `-- Those that have waited longest, with numbers up to $1, at most $2. What somebody else is just setting to work on is left to him: several
+-- who ask at once get others each.
+WITH found AS (
+  SELECT attempt FROM payments WHERE attempt <= $1::bigint ORDER BY attempt LIMIT $2 FOR UPDATE SKIP LOCKED
+)
+UPDATE payments p SET attempt = DEFAULT
+FROM found WHERE p.attempt = found.attempt
+RETURNING replace(p.id::text, '-', '') AS id, p.tenant, replace(p.wallet::text, '-', '') AS wallet, replace(p.bucket::text, '-', '') AS bucket,
+          p.code, p.amount, p.take, p.per_buyer AS "perBuyer", p.prices, p.counter, p.metadata, p.attempt`,
+  claimTransfers: `-- Those that have waited longest, with numbers up to $1, at most $2. What somebody else is just setting to work on is left to him: several
+-- who ask at once get others each.
+WITH found AS (
+  SELECT attempt FROM transfers WHERE attempt <= $1::bigint ORDER BY attempt LIMIT $2 FOR UPDATE SKIP LOCKED
+)
+UPDATE transfers t SET attempt = DEFAULT
+FROM found WHERE t.attempt = found.attempt
+RETURNING replace(t.source::text, '-', '') AS source, t.key, replace(t.target::text, '-', '') AS target, t.amount, t.fee, t.tenant, t.counter,
+          t.metadata, t.attempt`,
   claimWebhooks: `-- Those that are this process's. What is nobody's is taken, and what is its own is renewed when half of its time is over.
 WITH taken AS (
   UPDATE webhooks SET holder = $1, lease_until = clock_ms() + $2::bigint
@@ -553,10 +567,6 @@ WHERE EXISTS (SELECT FROM settings s WHERE s.feed_until > clock_ms())`,
   openHolds: `-- Open holds of wallets, each by the bound that its row has.
 SELECT r.n, h.hold, h.amount, h.captured, h.left_over, h.expires_at, h.refunded
 FROM unnest($1::uuid[], $2::bigint[]) WITH ORDINALITY AS r(ref, since, n), open_holds(r.ref, r.since) AS h`,
-  openPayments: `-- Those that have waited longest first.
-SELECT replace(id::text, '-', '') AS id, tenant, replace(wallet::text, '-', '') AS wallet, replace(bucket::text, '-', '') AS bucket, code,
-       amount, take, per_buyer AS "perBuyer", prices, counter, metadata, attempt
-FROM payments ORDER BY attempt LIMIT $1`,
   openSale: `-- Made once, with its items; a second time only tells what is there.
 WITH made AS (
   INSERT INTO sales (tenant, id, terms, opened_at) VALUES ($1, $2, $3, clock_ms()) ON CONFLICT DO NOTHING RETURNING id
@@ -591,9 +601,6 @@ WITH there AS MATERIALIZED (
   FROM made, unnest($9::text[], $10::bigint[]) WITH ORDINALITY AS i(id, quantity, item)
 )
 SELECT EXISTS (SELECT FROM moved) AS opened, EXISTS (SELECT FROM taken) AS taken`,
-  openTransfers: `-- Those that have waited longest first.
-SELECT replace(source::text, '-', '') AS source, key, replace(target::text, '-', '') AS target, amount, fee, tenant, counter, metadata, attempt
-FROM transfers ORDER BY attempt LIMIT $1`,
   openWallet: `-- Made once; a second time only tells what is there. What was made is noted for the auditor.
 WITH now AS MATERIALIZED (SELECT clock_ms() AS ms), made AS (
   INSERT INTO wallets (ref, tenant, id, currency, metadata, opened_at, initial_limit, genesis, epoch, owner, seq, head, at, available, reserved,
@@ -623,6 +630,8 @@ UPDATE webhooks
 SET tries = $3, next_at = clock_ms() + $4::bigint, failing_since = CASE WHEN $3 = 0 THEN NULL ELSE coalesce(failing_since, clock_ms()) END
 WHERE id = $1 AND holder = $2
 RETURNING id`,
+  paymentNumbers: `-- The first and the last number of those that are open. Whoever sees a number knows that all below it were given before.
+SELECT min(attempt) AS oldest, max(attempt) AS newest FROM payments`,
   ping: `SELECT pg_is_in_recovery() AS in_recovery`,
   proveStanding: `-- Does the journal still have what was acknowledged? Names the witnesses that are missing. Those of epochs up to the floor are past.
 --
@@ -936,6 +945,8 @@ ORDER BY id DESC LIMIT $5`,
   touchApiKeys: `-- In order, so that two servers that note the same keys never wait for each other in a circle.
 WITH used AS MATERIALIZED (SELECT id FROM api_keys WHERE id = ANY ($1::text[]) ORDER BY id FOR NO KEY UPDATE)
 UPDATE api_keys k SET last_used_at = clock_ms() FROM used WHERE k.id = used.id`,
+  transferNumbers: `-- The first and the last number of those that are open. Whoever sees a number knows that all below it were given before.
+SELECT min(attempt) AS oldest, max(attempt) AS newest FROM transfers`,
   waitingDeliveries: `-- The first of each lane, if its time has come; $2: also if it has not. At most $3.
 SELECT h.id, h.lane, h.event_id, h.body, h.tries
 FROM (

@@ -19,10 +19,12 @@ describe.each(Object.keys(SUBJECTS))('transfers that are under way, in the table
     return { source, target, key: `key "${keys}"`, ...rest, ...changes }
   }
 
-  /** Those about the wallets of these, in the order in which they are told. */
+  const byAttempt = (a: OpenIntent, b: OpenIntent) => a.attempt - b.attempt
+
+  /** Those about the wallets of these, the oldest first. */
   async function openOf(...intents: Intent[]): Promise<OpenIntent[]> {
-    const sources = new Set(intents.map(({ source }) => source))
-    return (await subject.intents.open(1_000)).filter(({ source }) => sources.has(source))
+    const { open } = await subject.intents.moving(intents.map(({ source }) => ({ ref: source, seq: 0 })))
+    return open.toSorted(byAttempt)
   }
 
   async function begin(intent: Intent): Promise<number> {
@@ -30,7 +32,7 @@ describe.each(Object.keys(SUBJECTS))('transfers that are under way, in the table
     return begun?.attempt ?? 0
   }
 
-  test('are there as they were begun, the oldest first, until they end', async () => {
+  test('are there as they were begun, until they end', async () => {
     const [one, two] = [await newIntent(), await newIntent({ fee: 0, metadata: '' })]
     const begun = await subject.intents.begin([one, two])
     const [first, second] = begun.map(({ attempt }) => attempt) as [number, number]
@@ -38,13 +40,11 @@ describe.each(Object.keys(SUBJECTS))('transfers that are under way, in the table
       { attempt: first, fresh: true, sourceCurrency: 'EUR', targetCurrency: 'EUR' },
       { attempt: second, fresh: true, sourceCurrency: 'EUR', targetCurrency: 'EUR' },
     ])
-    const byAttempt = (a: OpenIntent, b: OpenIntent) => a.attempt - b.attempt
     const open = [
       { ...one, attempt: first },
       { ...two, attempt: second },
     ].sort(byAttempt)
     expect(await openOf(one, two)).toEqual(open)
-    expect(await subject.intents.open(1)).toHaveLength(1)
     await subject.intents.end([{ ...one, attempt: 0 }])
     expect(await openOf(one, two)).toEqual([{ ...two, attempt: second }])
     await subject.intents.end([
@@ -90,28 +90,65 @@ describe.each(Object.keys(SUBJECTS))('transfers that are under way, in the table
     expect((await openOf(intent)).map(({ amount }) => amount)).toEqual([30, 30, 30])
   })
 
-  test('are claimed by one of those who saw them', async () => {
-    const intent = await newIntent()
-    const seen = await begin(intent)
-    const claims = await Promise.all([1, 2, 3].map(() => subject.intents.claim(seen)))
-    const won = claims.filter((claim) => claim !== null)
-    expect(won).toHaveLength(1)
-    expect(won[0]).toBeGreaterThan(seen)
-    expect(await openOf(intent)).toEqual([{ ...intent, attempt: won[0] }])
-    expect(await subject.intents.claim(seen)).toBeNull()
+  /** Nothing but these is open. */
+  async function beginAlone(count: number): Promise<{ intents: Intent[]; attempts: number[] }> {
+    for (const left of await subject.intents.claim(Number.MAX_SAFE_INTEGER, 1_000)) {
+      await subject.intents.end([{ ...left, attempt: 0 }])
+    }
+    const [intents, attempts]: [Intent[], number[]] = [[], []]
+    for (let n = 0; n < count; n += 1) {
+      const intent = await newIntent()
+      intents.push(intent)
+      attempts.push(await begin(intent))
+    }
+    return { intents, attempts }
+  }
+
+  test('tell between which numbers they are', async () => {
+    const { attempts } = await beginAlone(3)
+    expect(await subject.intents.numbers()).toEqual({ oldest: attempts[0], newest: attempts[2] })
+    await beginAlone(0)
+    expect(await subject.intents.numbers()).toBeNull()
+  })
+
+  test('are claimed up to a number, the oldest first, and have another then', async () => {
+    const { intents, attempts } = await beginAlone(4)
+    const upTo = attempts[2] as number
+    const [first, second] = [await subject.intents.claim(upTo, 2), await subject.intents.claim(upTo, 2)]
+    const among = (claimed: OpenIntent[]) => claimed.toSorted(byAttempt).map(({ attempt: _, ...intent }) => intent)
+    expect(among(first)).toEqual(expect.arrayContaining(intents.slice(0, 2)))
+    expect(among(second)).toEqual(intents.slice(2, 3))
+    const given = [...first, ...second].map(({ attempt }) => attempt)
+    expect(Math.min(...given)).toBeGreaterThan(attempts[3] as number)
+    expect(new Set(given).size).toBe(3)
+    expect(await openOf(...first)).toEqual(first.toSorted(byAttempt))
+    expect(await subject.intents.claim(upTo, 2)).toEqual([])
+  })
+
+  test('are claimed by one of those who ask at once', async () => {
+    const { intents, attempts } = await beginAlone(60)
+    const upTo = attempts.at(-1) as number
+    const claims = await Promise.all([1, 2, 3, 4].map(() => subject.intents.claim(upTo, 15)))
+    const keysOf = (claimed: Intent[]) => claimed.map(({ key }) => key)
+    const keys = keysOf(claims.flat())
+    expect(new Set(keys).size).toBe(keys.length)
+    // Who is told to leave something to another may find less than there is.
+    const rest = await subject.intents.claim(upTo, 60)
+    expect([...keys, ...keysOf(rest)].sort()).toEqual(keysOf(intents).sort())
   })
 
   test('are not claimed after their caller has come again', async () => {
-    const intent = await newIntent()
-    const seen = await begin(intent)
-    await begin(intent)
-    expect(await subject.intents.claim(seen)).toBeNull()
+    const { intents, attempts } = await beginAlone(1)
+    await begin(intents[0] as Intent)
+    expect(await subject.intents.claim(attempts[0] as number, 10)).toEqual([])
   })
 
   test('stay when somebody has set to work on them since they were seen', async () => {
     const intent = await newIntent()
     const seen = await begin(intent)
-    const claimed = (await subject.intents.claim(seen)) as number
+    const claims = await subject.intents.claim(seen, 1_000)
+    const claimed = claims.find(({ key }) => key === intent.key)?.attempt as number
+    expect(claimed).toBeGreaterThan(seen)
     await subject.intents.end([{ ...intent, attempt: seen }])
     expect(await openOf(intent)).toEqual([{ ...intent, attempt: claimed }])
     const again = await begin(intent)

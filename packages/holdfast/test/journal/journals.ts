@@ -6,6 +6,8 @@ import { freshDatabase } from '../../../../test/servers.js'
 import {
   type Filed,
   type Journal,
+  type Open,
+  type PaymentIntent,
   type PaymentIntents,
   PostgresIntents,
   PostgresJournal,
@@ -32,6 +34,8 @@ export interface Subject {
   readonly journal: Journal & Reconcilable
   readonly intents: TransferIntents
   readonly payments: PaymentIntents
+  /** What the table of payments has, the oldest first. */
+  openPayments(): Promise<Open<PaymentIntent>[]>
   /** Afterwards every wallet's epoch belongs to an earlier timeline of the server. */
   leaveTimeline(): Promise<void>
   /** Somebody keeps this wallet's row locked while that is done. In the simulator it is the first that a statement would write. */
@@ -49,6 +53,7 @@ export const SUBJECTS: Record<string, () => Promise<Subject>> = {
       journal: new PostgresJournal(postgres, () => 1),
       intents: new PostgresIntents(postgres),
       payments: new PostgresPayments(postgres),
+      openPayments: () => readPayments(postgres),
       leaveTimeline: () => run(postgres, 'UPDATE wallets SET epoch = epoch - 1000000000000'),
       whileLocked: (ref, work) =>
         holder.transaction(async (tx) => {
@@ -73,6 +78,7 @@ export const SUBJECTS: Record<string, () => Promise<Subject>> = {
       journal: new SimJournal(database, statement),
       intents: new SimIntents(database),
       payments: new SimPayments(database),
+      openPayments: async () => database.payments.open,
       leaveTimeline: async () => {
         database.timeline += 1
       },
@@ -85,6 +91,20 @@ export const SUBJECTS: Record<string, () => Promise<Subject>> = {
       close: async () => {},
     }
   },
+}
+
+async function readPayments(postgres: Postgres): Promise<Open<PaymentIntent>[]> {
+  const numbers = ['amount', 'attempt', 'per_buyer']
+  const rows = await postgres.transaction((tx) =>
+    tx.execute<Record<string, string>>('read', 'SELECT * FROM payments ORDER BY attempt'),
+  )
+  return rows.map(({ name: _, ...row }) => {
+    const read = Object.entries(row).map(([column, value]) => {
+      if (numbers.includes(column)) return [column === 'per_buyer' ? 'perBuyer' : column, Number(value)]
+      return [column, ['id', 'wallet', 'bucket'].includes(column) ? value.replaceAll('-', '') : value]
+    })
+    return Object.fromEntries(read)
+  })
 }
 
 export async function run(postgres: Postgres, sql: string): Promise<void> {

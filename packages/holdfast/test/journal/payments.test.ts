@@ -21,7 +21,7 @@ describe.each(Object.keys(SUBJECTS))('payments that are under way, in the tables
 
   async function openOf(...asked: PaymentIntent[]): Promise<Open<PaymentIntent>[]> {
     const codes = new Set(asked.map(({ code }) => code))
-    return (await subject.payments.open(1_000)).filter(({ code }) => codes.has(code))
+    return (await subject.openPayments()).filter(({ code }) => codes.has(code))
   }
 
   async function begin(payment: PaymentIntent): Promise<{ attempt: number; id: string }> {
@@ -89,16 +89,25 @@ describe.each(Object.keys(SUBJECTS))('payments that are under way, in the tables
     expect(await openOf(payment)).toHaveLength(5)
   })
 
-  test('are claimed by one of those who saw them, and stay when somebody has set to work on them since', async () => {
+  test('are claimed by one of those who ask, and stay when somebody has set to work on them since', async () => {
     const payment = await newPayment()
     const { attempt } = await begin(payment)
-    const claims = await Promise.all([1, 2, 3].map(() => subject.payments.claim(attempt)))
-    const won = claims.filter((claim) => claim !== null)
-    expect(won).toHaveLength(1)
+    const claims = await Promise.all([1, 2, 3].map(() => subject.payments.claim(attempt, 1_000)))
+    const won = claims.flat().filter(({ id }) => id === payment.id)
+    expect(won).toEqual([{ ...payment, attempt: expect.any(Number) }])
     await subject.payments.end([{ ...payment, attempt }])
-    expect(await openOf(payment)).toEqual([{ ...payment, attempt: won[0] }])
-    await subject.payments.end([{ ...payment, attempt: won[0] as number }])
+    expect(await openOf(payment)).toEqual(won)
+    await subject.payments.end(won)
     expect(await openOf(payment)).toEqual([])
+  })
+
+  test('tell between which numbers they are', async () => {
+    await subject.payments.end((await subject.openPayments()).map((one) => ({ ...one, attempt: 0 })))
+    expect(await subject.payments.numbers()).toBeNull()
+    const { attempt: oldest } = await begin(await newPayment())
+    expect(await subject.payments.numbers()).toEqual({ oldest, newest: oldest })
+    const { attempt: newest } = await begin(await newPayment())
+    expect(await subject.payments.numbers()).toEqual({ oldest, newest })
   })
 
   test('are not begun without a wallet', async () => {

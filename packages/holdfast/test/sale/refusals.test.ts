@@ -12,8 +12,8 @@ const BACKGROUND = new Set([
   'renewPlans',
   'dueWallets',
   'relaxDue',
-  'openTransfers',
-  'openPayments',
+  'transferNumbers',
+  'paymentNumbers',
   'ping',
   'readStop',
 ])
