@@ -1,27 +1,15 @@
-import { createHash } from 'node:crypto'
 import fc from 'fast-check'
-import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { Valkey } from '../../../../sim/valkey.js'
-import { freshRedis } from '../../../../test/servers.js'
 import { type Entry, emptyStock, command as makeCommand } from '../../src/machine/index.js'
 import type { Place, ScriptRunner } from '../../src/redis/index.js'
 import type { Answer } from '../../src/sequencer/index.js'
-import { stockFields } from '../../src/sequencer/stock.js'
-import { script } from '../redis/support/scripts.js'
 import { AcquaintedSequencer } from '../sequencer/support/acquainted.js'
-import { runnerOn } from '../sequencer/support/runner.js'
 import { START, type Step, steps } from './commands.js'
+import { CHARGES } from './life-commands.js'
 import { emptyState, Oracle } from './oracle.js'
+import { expectStock, placeOf, type Server, servers } from './servers.js'
 import { stockSteps } from './stock-commands.js'
-
-const GENESIS = createHash('sha1').update('genesis').digest('hex')
-const CHARGES = ['debit', 'capture', 'tick', 'settle']
-
-interface Server {
-  runner: ScriptRunner
-  close(): void
-}
+import { GENESIS } from './twin.js'
 
 const OUTCOMES = [
   'accepted',
@@ -56,20 +44,6 @@ const SALE_OUTCOMES = [
   'passed on',
 ]
 const ROUNDS_MAX = 8
-
-const readAll = script('read-all', 'keys 1 | resend safe', "return redis.call('HGETALL', KEYS[1])")
-
-const servers: Record<string, () => Promise<Server>> = {
-  Redis: async () => {
-    const redis = new Redis(await freshRedis())
-    return { runner: runnerOn(redis), close: () => redis.disconnect() }
-  },
-  'Valkey in WebAssembly': async () => {
-    const valkey = await Valkey.start({ now: () => Date.now(), random: (bytes) => bytes.fill(1) })
-    const runner: ScriptRunner = { run: async (script, keys, args) => valkey.run(script, keys, args) }
-    return { runner, close: () => {} }
-  },
-}
 
 describe.each(Object.keys(servers))('the machine in Lua on %s', (name) => {
   let server: Server
@@ -206,13 +180,9 @@ async function compare(
   const { holds, base, refundedByEntry, closedHolds, stock, ...expectedCore } = oracle.state
   expect(core).toMatchObject({ ...expectedCore, open: holds.size })
   if (!stock) return oracle
-  const fields = ((await runner.run(readAll, [place.stockKey], [])) as Buffer[]).map(String)
-  expect(pairs(fields)).toEqual(pairs([...[...stockFields(stock)].flat(), 'epoch', `${state.epoch}`]))
+  await expectStock(runner, place, stock, state.epoch)
   return oracle
 }
-
-const pairs = (flat: readonly string[]): string[] =>
-  flat.flatMap((word, at) => (at % 2 === 0 ? [`${word} ${flat[at + 1]}`] : [])).sort()
 
 function noteSale({ kind, params, metadata, amount }: Entry, outcomes: Map<string, number>): void {
   if (params.startsWith('checkout') && kind === 'extend') outcomes.set('added to a running checkout', 1)
@@ -229,19 +199,4 @@ function noteSession({ kind, params, amount, availableDelta }: Entry, outcomes: 
   if (kind === 'tick' && amount > 0) outcomes.set('tick that charges', 1)
   if (kind === 'tick' && availableDelta < 0) outcomes.set('tick that extends', 1)
   if (params.startsWith('end') && availableDelta < 0) outcomes.set('end beyond the hold', 1)
-}
-
-function placeOf(id: string, isSale: boolean): Place {
-  const tag = 'hf:test:{1}'
-  return {
-    tenant: 'test',
-    ref: id,
-    shard: 1,
-    walletKey: `${tag}:wallet:v1:${id}`,
-    isSale,
-    stockKey: `${tag}:stock:v1:${id}`,
-    leaseKey: `${tag}:lease:v1:${id}`,
-    agendaKey: `${tag}:agenda:v1:1`,
-    agendaName: `test:${id}`,
-  }
 }

@@ -1,7 +1,7 @@
 /** Random commands for the stock of a sale: few items, few buyers and small limits, so that all of them are reached. */
 import fc from 'fast-check'
 import { type Command, checkoutWords, command, type Line, moveWords, purchaseWords } from '../../src/machine/index.js'
-import { START, type Step } from './commands.js'
+import { START, STEPS, type Step } from './commands.js'
 
 const ITEMS = 6
 const BUYERS = 4
@@ -121,7 +121,7 @@ export const stockSteps: fc.Arbitrary<Step[]> = fc
       ),
       passedMs: fc.integer({ min: 0, max: 60 }),
     }),
-    { minLength: 1, maxLength: 60 },
+    STEPS,
   )
   .map((parts) => [
     { command: command({ kind: 'credit', key: 'stock', amount: TOTAL }), passedMs: 0 },
