@@ -35,9 +35,14 @@ const LOCK_NOT_AVAILABLE = '55P03'
 
 /**
  * Has one statement run. Between two of them others get their turn; each can fail by itself. `writes`: it has something to commit.
- * `locked` is for the statement that may leave out what somebody else keeps locked.
+ * `locked` is for the statement that may leave out what somebody else keeps locked. `tells`: callers may be told of what it found.
  */
-export type Statement = <T>(name: string, writes: boolean, run: (locked: boolean) => T) => Promise<T>
+export type Statement = <T>(
+  name: string,
+  writes: boolean,
+  run: (locked: boolean) => T,
+  tells?: (found: T) => boolean,
+) => Promise<T>
 
 export const AT_ONCE: Statement = async (_name, _writes, run) => run(false)
 
@@ -148,10 +153,12 @@ export class SimJournal implements Journal, Reconcilable {
 
   /** Verdicts for what was refused; returns what should be tried again. */
   async #judge(runs: readonly Run[], verdicts: Verdict[]): Promise<Run[]> {
-    const { inspections, clock } = await this.#statement('inspect', false, () => ({
-      inspections: runs.map((run) => this.#database.inspect(run)),
-      clock: this.#database.clock,
-    }))
+    const { inspections, clock } = await this.#statement(
+      'inspect',
+      false,
+      () => ({ inspections: runs.map((run) => this.#database.inspect(run)), clock: this.#database.clock }),
+      (found) => found.inspections.flat().some(({ hashThere }) => hashThere !== null),
+    )
     const fitting: Run[] = []
     for (const [number, run] of runs.entries()) {
       const judged = judgeRun(run, inspections[number] ?? [], clock)
@@ -168,7 +175,8 @@ export class SimJournal implements Journal, Reconcilable {
   confirm(refusals: readonly Refusal[]): Promise<(Confirmation | 'locked')[]> {
     return this.#waitOnce((skipLocked) => {
       const writes = this.#database.confirmWrites(refusals)
-      return this.#statement('confirm', writes, (locked) => this.#database.confirm(refusals, skipLocked && locked))
+      const confirm = (locked: boolean) => this.#database.confirm(refusals, skipLocked && locked)
+      return this.#statement('confirm', writes, confirm, () => true)
     })
   }
 
@@ -206,11 +214,13 @@ export class SimJournal implements Journal, Reconcilable {
   }
 
   find(wanted: readonly { ref: string; key: string }[]): Promise<(Entry | null)[]> {
-    return this.#statement('find', false, () => this.#database.find(wanted))
+    const find = () => this.#database.find(wanted)
+    return this.#statement('find', false, find, (found) => found.some((entry) => entry !== null))
   }
 
   holdEntry(ref: string, hold: string): Promise<Entry | null> {
-    return this.#statement('holdEntry', false, () => this.#database.holdEntry(ref, hold))
+    const find = () => this.#database.holdEntry(ref, hold)
+    return this.#statement('holdEntry', false, find, (entry) => entry !== null)
   }
 
   charge(ref: string, seq: number): Promise<Charge | null> {

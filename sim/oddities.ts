@@ -16,15 +16,17 @@ export type Oddity =
   | 'redis_full'
   | 'clock_far_ahead'
   | 'postgres_long_away'
+  | 'postgres_comes_back_alone'
 
 const ODDITIES = 0x0dd
+const COME_BACK = 0xc0eba
 const BEGINS_WITHIN_MS = 12_000
 
 /**
  * What happens in few schedules, and then goes far: a process that sleeps for minutes, long after all else has healed; Redis back to where it was
  * many seconds ago; Redis full, so that it answers and writes nothing; a clock further ahead than anybody believes; Postgres away for longer than
- * an idle wallet stays in Redis. Decided by a chance of its own,
- * so that all other schedules stay as they are.
+ * an idle wallet stays in Redis, or back with commits that its standby lacks. Decided by a chance of its own, the last by another, so that all
+ * other schedules stay as they are.
  */
 export class Oddities {
   readonly #world: World
@@ -41,6 +43,8 @@ export class Oddities {
     if (this.#chance.happens(0.12)) this.#plan(() => this.#fill())
     if (this.#chance.happens(0.08)) this.#plan(() => this.#leap())
     if (this.#chance.happens(0.08)) this.#plan(() => this.#leaveForLong())
+    const chance = new Chance(Math.imul(world.seed + 1, COME_BACK))
+    if (chance.happens(0.1)) this.#plan(() => this.#comeBack(chance), BEGINS_WITHIN_MS, chance)
   }
 
   /** Who sleeps goes on sleeping. */
@@ -49,8 +53,8 @@ export class Oddities {
     this.#target.servers.makeRoom()
   }
 
-  #plan(begin: () => void, withinMs = BEGINS_WITHIN_MS): void {
-    this.#world.plan(this.#chance.next() * withinMs, () => !this.#over && begin())
+  #plan(begin: () => void, withinMs = BEGINS_WITHIN_MS, chance = this.#chance): void {
+    this.#world.plan(chance.next() * withinMs, () => !this.#over && begin())
   }
 
   #sleep(): void {
@@ -90,5 +94,17 @@ export class Oddities {
     this.#target.note('clock_far_ahead')
     server.skewMs += (1 + 2 * this.#chance.next()) * 60_000
     this.#world.tell(() => `a clock leaps ahead to ${Math.round(server.skewMs)}`)
+  }
+
+  /** Commits hang, and the primary comes back before anybody has reached the standby; then that is reached again, or takes over as it is. */
+  #comeBack(chance: Chance): void {
+    const { postgres } = this.#target.servers
+    postgres.loseStandby()
+    const comeBack = () => {
+      if (postgres.comeBackAlone() === null) return
+      this.#target.note('postgres_comes_back_alone')
+      this.#plan(() => postgres.endAlone(chance.happens(0.7)), 3_000, chance)
+    }
+    this.#plan(comeBack, 1_500, chance)
   }
 }

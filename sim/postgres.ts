@@ -13,8 +13,9 @@ interface Hanging {
  * Postgres of one simulation: a primary and its standby, and all that can befall them.
  *
  * The standby is synchronous: what was acknowledged it has. While the primary can't reach it commits hang, seen by nobody and answered
- * to nobody; when it is promoted some of them turn out to have reached it, in order, and the others never were. Beside that there are
- * failovers to a replica that lags, and old copies that are put back. No promise covers what that loses; but it must be found, and nothing
+ * to nobody; when it is promoted some of them turn out to have reached it, in order, and the others never were. If the primary comes back first,
+ * all can see them and the standby still has none: then they are told to nobody until it is reached, or are gone when it is promoted. Beside that
+ * there are failovers to a replica that lags, and old copies that are put back. No promise covers what that loses; but it must be found, and nothing
  * else may go wrong.
  */
 export class PostgresServer {
@@ -28,6 +29,8 @@ export class PostgresServer {
   readonly lostAt = new Map<string, number>()
   readonly #world: World
   #hanging: Hanging[] | null = null
+  /** What the standby has, while more can be seen on the primary. */
+  #standby: DatabaseCopy | null = null
   #clockAt: number | undefined
 
   constructor(world: World) {
@@ -45,22 +48,50 @@ export class PostgresServer {
     else statement.run()
   }
 
+  /** For an answer that tells of what was found: `await_replicas` of packages/holdfast/sql. While the standby has all that can be seen, it is told at once. */
+  awaitStandby(statement: Omit<Hanging, 'arrivedAt'>): void {
+    this.execute(this.#standby !== null, statement)
+  }
+
   loseStandby(): void {
     if (this.#hanging) return
     this.#hanging = []
     this.#world.tell(() => 'postgres does not reach its standby: commits hang')
   }
 
+  /** The primary restarts while commits hang: their sessions are cut, and all can see them. Returns how many that are; null: none could. */
+  comeBackAlone(): number | null {
+    const hanging = this.#hanging
+    if (!hanging || this.#standby) return null
+    const standby = this.database.snapshot()
+    this.#end()
+    this.#hanging = []
+    this.#standby = standby
+    this.#run(hanging)
+    this.#world.tell(() => `postgres comes back with ${hanging.length} hanging commits, and without its standby`)
+    for (const { cut } of hanging) cut()
+    return hanging.length
+  }
+
+  /** Of a primary that came back alone: its standby takes over as it is, or is reached again and has everything then. */
+  endAlone(promoted: boolean): void {
+    if (!this.#standby) return
+    if (promoted) return void this.failOver()
+    const hanging = this.#hanging ?? []
+    this.#hanging = null
+    this.#standby = null
+    this.#world.tell(() => `postgres reaches its standby: ${hanging.length} who waited go on`)
+    for (const { run } of hanging) run()
+  }
+
   /** The standby takes over. Returns how many commits it had that nobody was told of. */
   failOver(): number {
     const hanging = this.#hanging ?? []
-    const survived = this.#world.chance.integer(0, hanging.length)
+    const standby = this.#standby
+    const survived = standby ? 0 : this.#world.chance.integer(0, hanging.length)
     this.#end()
-    for (const { arrivedAt, run } of hanging.slice(0, survived)) {
-      this.#clockAt = arrivedAt
-      run()
-    }
-    this.#clockAt = undefined
+    if (standby) this.database.restore(standby)
+    this.#run(hanging.slice(0, survived))
     this.database.timeline += 1
     this.#world.tell(() => `postgres's standby is promoted with ${survived} of ${hanging.length} hanging commits`)
     for (const { cut } of hanging) cut()
@@ -112,8 +143,17 @@ export class PostgresServer {
     this.up = true
   }
 
+  #run(hanging: readonly Hanging[]): void {
+    for (const { arrivedAt, run } of hanging) {
+      this.#clockAt = arrivedAt
+      run()
+    }
+    this.#clockAt = undefined
+  }
+
   #end(): void {
     this.#hanging = null
+    this.#standby = null
     this.session += 1
   }
 }

@@ -307,7 +307,12 @@ export class Process {
   }
 
   /** As the pool of the product does it: a server that is not known yet is asked first whether it has what it should have. */
-  async #proven<T>(name: string, writes: boolean, run: (locked: boolean) => T): Promise<T> {
+  async #proven<T>(
+    name: string,
+    writes: boolean,
+    run: (locked: boolean) => T,
+    tells?: (result: T) => boolean,
+  ): Promise<T> {
     const { postgres } = this.#servers
     while (postgres.session !== this.#provenSession) {
       const { session } = postgres
@@ -316,14 +321,19 @@ export class Process {
       })
       this.#provenSession = session
     }
-    return this.#statement(name, writes, run)
+    return this.#statement(name, writes, run, tells)
   }
 
   /**
    * Postgres, one statement at a time: it may commit and its answer be lost; be given up and commit later; be undone by a deadlock or
    * a lock that was not had in time; or not happen at all.
    */
-  #statement<T>(name: string, writes: boolean, run: (locked: boolean) => T): Promise<T> {
+  #statement<T>(
+    name: string,
+    writes: boolean,
+    run: (locked: boolean) => T,
+    tells: (result: T) => boolean = () => false,
+  ): Promise<T> {
     return new Promise((resolve, reject) => {
       const { chance } = this.#world
       const { postgres } = this.#servers
@@ -337,6 +347,7 @@ export class Process {
         })
       const fail = (outcome: PostgresOutcome, inMs: number, sqlstate?: string): void =>
         answer(inMs, () => reject(new PostgresError(outcome, `${name}: ${outcome}`, { sqlstate })))
+      const cut = () => fail('unknown', this.#delayMs())
       const execute = (tell: (result: T) => void): void =>
         postgres.execute(writes, {
           run: () => {
@@ -347,9 +358,10 @@ export class Process {
               return answer(this.#delayMs(), () => reject(error))
             }
             this.#world.tell(() => `${this.name} → postgres ${name} = ${short(result)}`)
-            tell(result)
+            if (tells(result)) postgres.awaitStandby({ run: () => tell(result), cut })
+            else tell(result)
           },
-          cut: () => fail('unknown', this.#delayMs()),
+          cut,
         })
       if (this.postgresCut) return fail('not_executed', TIMEOUT_MS)
       fail('unknown', TIMEOUT_MS)

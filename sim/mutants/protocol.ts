@@ -116,6 +116,15 @@ export const PROTOCOL: readonly Mutant[] = [
     from: 235,
   },
   {
+    rule: "what is found is where it can't be lost",
+    without:
+      'told of what can be seen on a primary that came back without its standby; then that takes over, and it never was',
+    patches: [
+      { file: 'sim/postgres.ts', find: 'this.execute(this.#standby !== null, statement)', replace: 'statement.run()' },
+    ],
+    within: 400,
+  },
+  {
     rule: 'take-over first',
     without: 'the Postgres path decides while Redis still may',
     patches: [

@@ -9,6 +9,7 @@ const MUST_HAPPEN = [
   'fault_clock_far_ahead',
   'fault_postgres_away',
   'fault_postgres_clock',
+  'fault_postgres_comes_back_alone',
   'fault_postgres_cut',
   'fault_postgres_entry_lost',
   'fault_postgres_fails_over',

@@ -160,9 +160,9 @@ END $$;
 --
 -- skip_locked: refuses the runs of wallets that somebody else has locked, instead of waiting for them.
 --
--- At its end it notes what it did where somebody asks for events (0007_events.sql). That the settings are read first is what `start_feed` rests on.
--- And the wallets are locked before that, as a write does: so who locks them against writes (`quiesce`) waits for all who may have read that
--- nothing is stopped.
+-- At its end it notes what it did where somebody asks for events (0007_events.sql). The wallets are locked before
+-- the settings are read, as a write does: so who locks them against writes (`start_feed`, `quiesce`) waits for all who may have read that nobody
+-- asks, or that nothing is stopped.
 CREATE FUNCTION append(
   run_wallet uuid[], run_number bigint[], run_hash bytea[], run_status text[],
   entry_number bigint[], entry_hash bytea[], entry_text text[], skip_locked boolean,

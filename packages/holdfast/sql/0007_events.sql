@@ -80,8 +80,11 @@ CREATE FUNCTION random_mark() RETURNS integer LANGUAGE sql VOLATILE AS $$ SELECT
 -- From now on appends are noted, for so long. When they were not, the feed begins anew: behind a row of its own, so that no position of
 -- before leads here.
 --
--- Every append reads the settings first, and has a lock on the table from then to its end. So this waits for all who may have read that
--- nobody asks; who comes after reads that somebody does.
+-- Every append has the wallets locked, as a write does, before it looks into the settings, and to its end; and what opens a sale has the sales.
+-- So this waits for all who may have read that nobody asks; who comes after reads that somebody does. Who only reads, a dump for one, is in
+-- nobody's way. (A notice that is written in the same moment and saw that nobody asked is of the time before.)
+--
+-- What is left of before is deleted ahead of the lock, however much that is: nobody waits for it. The rest is what came since.
 CREATE FUNCTION start_feed(keep_ms bigint) RETURNS boolean LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
   -- Off for one whose clock says so. An hour is more than clocks jump.
@@ -92,10 +95,11 @@ BEGIN
   IF (SELECT s.feed_until > clock_ms() + margin_ms FROM settings s) THEN
     RETURN false;
   END IF;
-  LOCK TABLE settings IN ACCESS EXCLUSIVE MODE;
+  DELETE FROM feed;
+  DELETE FROM feed_inbox;
+  LOCK TABLE wallets, sales IN SHARE MODE;
+  DELETE FROM feed_inbox;
   UPDATE settings SET feed_until = clock_ms() + keep_ms;
-  -- At once, however much was left: everybody waits meanwhile.
-  TRUNCATE feed_inbox, feed;
   INSERT INTO feed (position, mark, tenant, at, size, wallets, firsts, lasts, notices)
   VALUES (head + 1, random_mark(), '', clock_ms(), 0, '{}', '{}', '{}', '{}');
   UPDATE feed_head h SET position = head + 1;

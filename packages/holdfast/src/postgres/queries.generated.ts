@@ -4,7 +4,7 @@ export const QUERIES = {
   advanceWebhook: `-- No row: it is another process's by now, or was deleted.
 UPDATE webhooks SET position = $3, mark = $4 WHERE id = $1 AND holder = $2 RETURNING id`,
   appendOne: `-- What \`append\` does with a single entry that fits; its parameters are the same. No row: it does not fit, and \`append\` finds out why. That it
--- reads the settings itself, and so has a lock on them before it looks at anything, is what \`start_feed\` rests on.
+-- writes the wallets itself, and so has a lock on them before it looks at anything, the settings among it, is what \`start_feed\` rests on.
 WITH moved AS (
   UPDATE wallets w
   SET seq = ($2::bigint[])[1][5], head = ($3::bytea[])[1][2], at = ($2::bigint[])[1][6],

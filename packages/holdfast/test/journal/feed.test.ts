@@ -7,6 +7,7 @@ import { append, newWallet, run, type Writer } from './journals.js'
 
 const KEEP_MS = 604_800_000
 
+let url: string
 let postgres: Postgres
 let journal: PostgresJournal
 let feed: PostgresFeed
@@ -14,7 +15,8 @@ let feed: PostgresFeed
 beforeEach(async () => {
   // What waits for another here waits until a test lets that one go on.
   const patient = { lockTimeoutMs: 30_000, statementTimeoutMs: 30_000, idleInTransactionTimeoutMs: 30_000 }
-  postgres = new Postgres(await freshDatabase(), { maxConnections: 20, ...patient })
+  url = await freshDatabase()
+  postgres = new Postgres(url, { maxConnections: 20, ...patient })
   journal = new PostgresJournal(postgres)
   feed = new PostgresFeed(postgres)
 })
@@ -136,6 +138,34 @@ describe('the feed', () => {
     expect(await told(0)).toEqual([nameOf(other, 1)])
   })
 
+  it('begins while somebody reads all tables for long, and holds up nobody', async () => {
+    const wallet = await newWallet(journal)
+    // As a dump does first, until it is done.
+    await postgres.transaction(async (tx) => {
+      await tx.execute('test', 'LOCK TABLE settings, wallets, entries, sales, feed, feed_inbox IN ACCESS SHARE MODE')
+      await run(postgres, `UPDATE settings SET feed_until = 0`)
+      const impatient = new Postgres(url, { lockTimeoutMs: 1_000 })
+      await new PostgresFeed(impatient).start(KEEP_MS).finally(() => impatient.close())
+      await append(journal, wallet.file(wallet.credit('meanwhile')))
+    })
+    expect(await told(0)).toEqual([nameOf(wallet, 1)])
+  })
+
+  it('begins for a role that owns no table', async () => {
+    const role = `app_${process.pid}_${Date.now()}`
+    await run(
+      postgres,
+      `CREATE ROLE ${role} LOGIN PASSWORD 'test'; GRANT USAGE ON SCHEMA holdfast TO ${role};
+       GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA holdfast TO ${role}`,
+    )
+    const theirs = new URL(url)
+    theirs.username = role
+    theirs.password = 'test'
+    const app = new Postgres(theirs.href)
+    await new PostgresFeed(app).start(KEEP_MS).finally(() => app.close())
+    await run(postgres, `DROP OWNED BY ${role}; DROP ROLE ${role}`)
+  })
+
   it('begins anew behind another mark when nobody has asked for too long', async () => {
     await feed.start(KEEP_MS)
     const { position, mark } = await feed.relay(KEEP_MS)
@@ -202,6 +232,5 @@ async function countOf(sql: string): Promise<number> {
 }
 
 const rowsOfInbox = () => countOf('SELECT count(*) FROM feed_inbox')
-/** Who waits for the settings. */
-const waiting = () =>
-  countOf("SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'settings'::regclass::oid")
+/** Who waits for the wallets. */
+const waiting = () => countOf("SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'wallets'::regclass::oid")
