@@ -101,7 +101,7 @@ describe('a Redis that is far away', () => {
 })
 
 it('a Redis that is near is sent two calls at once, so that batches are large', async () => {
-  const { yes, callsMost } = await come({ perSecond: 3_000, roundTripMs: 2 })
+  const { yes, callsMost } = await come({ perSecond: 1_000, roundTripMs: 2 })
   expect(callsMost).toBe(2)
-  for (const count of yes) expect(count).toBe(3_000)
+  for (const count of yes) expect(count).toBe(1_000)
 }, 60_000)

@@ -35,8 +35,8 @@ const PATIENT_FOR = 1 / 4
 
 /**
  * Has commands decided in Redis: those of one turn of the event loop go as one script call for each group of wallets that can share
- * one (a shard on a Cluster, all of them on a single node). While two calls are under way the next one gathers; more are let out where
- * answers take long.
+ * one (a shard on a Cluster, all of them on a single node). While two calls are under way the next one gathers; where answers take long more
+ * are let out, once they are full.
  *
  * When more is asked than can be decided, who has waited for long is about to give up, and deciding for him is in vain. In their order, all would
  * be answered too late, for as long as it lasts. So then the latest go first: as many are answered in time as can be.
@@ -84,8 +84,10 @@ export class Decider {
     })
   }
 
-  #callsMax({ roundTripMs }: Group): number {
-    const { decideCallsMin, decideCallsMax } = this.#context.options
+  #callsMax({ queue, roundTripMs }: Group): number {
+    const { decideBatchMax, decideCallsMin, decideCallsMax } = this.#context.options
+    // On a machine that has too much to do round trips are long as well, and many small calls would make that worse.
+    if (queue.length < decideBatchMax) return Math.min(decideCallsMin, decideCallsMax)
     return Math.min(decideCallsMax, Math.max(decideCallsMin, Math.floor(roundTripMs / CALL_EVERY_MS)))
   }
 
