@@ -37,6 +37,7 @@ export interface Shared {
   readonly telemetry: Telemetry
   tenantOf(tenant: string): SaleTenant
   reconcile(options: ReconcileOptions): Promise<ReconcileReport>
+  /** Asked again, it is the same end. */
   close(): Promise<void>
 }
 
@@ -113,6 +114,17 @@ export function share(redis: RedisConnection, postgres: Postgres, given: Given):
     }),
   )
   const timeoutMs = given.engine.timeoutMs ?? DEFAULT_TIMEOUT_MS
+  const close = async (): Promise<void> => {
+    for (const gauge of takeBack) gauge()
+    locks.close()
+    // At once, all: nothing new is taken on from here.
+    await Promise.all([engine.close(), auditing.close(), sales.close()])
+    await sales.finish(timeoutMs)
+    unguard()
+    runner.close()
+    await given.disconnect()
+  }
+  let closed: Promise<void> | undefined
   return {
     engine,
     auditing,
@@ -128,15 +140,9 @@ export function share(redis: RedisConnection, postgres: Postgres, given: Given):
       if (report.done) await engine.prove()
       return report
     },
-    async close() {
-      for (const gauge of takeBack) gauge()
-      locks.close()
-      // At once, all: nothing new is taken on from here.
-      await Promise.all([engine.close(), auditing.close(), sales.close()])
-      await sales.finish(timeoutMs)
-      unguard()
-      runner.close()
-      await given.disconnect()
+    close() {
+      closed ??= close()
+      return closed
     },
   }
 }

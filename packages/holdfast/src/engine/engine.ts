@@ -66,7 +66,7 @@ export interface SubmitOptions {
   readonly retry?: boolean | undefined
   /** In a sale of one bucket: when all of it is sold it stays so. */
   readonly alone?: boolean | undefined
-  /** A step of something that was let in before: it is not turned away at the door. */
+  /** A step of something that was let in before, and is counted: it is not turned away at the door. */
   readonly begun?: boolean | undefined
 }
 
@@ -175,6 +175,7 @@ export class Engine {
     const steps: IntendedParts = {
       placeOf: parts.placeOf,
       submit: (place, command, options) => this.submit(place, command, options),
+      count: (work) => this.#count(work),
     }
     this.#transfers = new Transfers(this.#context, parts.intents, steps)
     this.#purchases = new Purchases(this.#context, parts.payments, steps)
@@ -257,10 +258,10 @@ export class Engine {
           retry: options.retry ?? false,
           alone: options.alone ?? false,
         },
-        { answered: this.#answered, resolve, reject },
+        { answered: options.begun ? this.#stepped : this.#answered, resolve, reject },
       )
       lane.active += 1
-      this.#attempts += 1
+      if (!options.begun) this.#attempts += 1
       this.#deadlines.add(attempt, timeoutMs)
       if (signal) attempt.stopListening = onAbort(signal, () => attempt.refuse(new HoldfastError('aborted')))
       if (attempt.tries > 0) this.#finder.add(attempt, () => this.#router.route(attempt))
@@ -283,9 +284,24 @@ export class Engine {
   }
 
   readonly #answered = (attempt: Attempt): void => {
+    this.#stepped(attempt)
+    this.#left()
+  }
+
+  /** What it is a step of is counted. */
+  readonly #stepped = (attempt: Attempt): void => {
     this.#deadlines.remove(attempt)
     attempt.stopListening?.()
     attempt.lane.active -= 1
+  }
+
+  #count(work: Promise<unknown>): void {
+    this.#attempts += 1
+    const left = (): void => this.#left()
+    work.then(left, left)
+  }
+
+  #left(): void {
     this.#attempts -= 1
     if (this.#attempts === 0) this.#drained?.()
   }

@@ -19,6 +19,8 @@ export interface Patience {
 export interface IntendedParts {
   placeOf(tenant: string, ref: string): Place
   submit(place: Place, command: Command, options: SubmitOptions): Promise<Outcome>
+  /** Counts as an operation that is under way until it is over: also while it takes no step, and when its caller has gone. */
+  count(work: Promise<unknown>): void
 }
 
 /** What one kind of intent consists of. Every command follows from the intent alone, so that whoever takes a step takes the same one. */
@@ -67,9 +69,9 @@ export class Intended<I extends { readonly tenant: string }, B extends Written> 
     this.#context = context
     this.#parts = parts
     this.#plan = plan
-    this.#begins = new Gathering((asked) => intents.begin(asked))
+    this.#begins = new Gathering((asked) => this.#watch(intents.begin(asked)))
     this.#ends = new Gathering(async (ended) => {
-      await intents.end(ended)
+      await this.#watch(intents.end(ended))
       return ended.map(() => undefined)
     })
   }
@@ -88,6 +90,7 @@ export class Intended<I extends { readonly tenant: string }, B extends Written> 
         cancel()
         stopListening?.()
       })
+      this.#parts.count(work)
       this.#track(work)
       work.then(resolve, reject)
     })
@@ -133,7 +136,8 @@ export class Intended<I extends { readonly tenant: string }, B extends Written> 
   }
 
   async begin(intent: I, patience: Patience): Promise<B> {
-    return this.ask(patience, () => this.#begins.add(intent)).catch((error) => {
+    const question = () => this.#begins.add(intent, () => this.#over(patience))
+    return this.#askUntilAnswered(patience, question).catch((error) => {
       throw error.outcome === 'data' ? unstorable() : error
     })
   }
@@ -200,9 +204,11 @@ export class Intended<I extends { readonly tenant: string }, B extends Written> 
 
   /** Nobody needs to wait for it: what is left over is found and removed later. */
   async end(ended: Open<I>): Promise<void> {
-    const work = this.#ends.add(ended).catch((error) => {
-      this.#context.telemetry.log?.('debug', `${this.#plan.name}_left_open`, { reason: String(error) })
-    })
+    const work = this.#ends
+      .add(ended, () => this.#context.turnedAway(false))
+      .catch((error) => {
+        this.#context.telemetry.log?.('debug', `${this.#plan.name}_left_open`, { reason: String(error) })
+      })
     this.#track(work)
     await work
   }
@@ -235,25 +241,42 @@ export class Intended<I extends { readonly tenant: string }, B extends Written> 
   }
 
   /** Asks Postgres until it answers. */
-  async ask<T>({ deadline, signal }: Patience, question: () => Promise<T>): Promise<T> {
+  ask<T>(patience: Patience, question: () => Promise<T>): Promise<T> {
+    return this.#askUntilAnswered(patience, () => this.#watch(question()))
+  }
+
+  /** From when it is asked: what waits for its turn says nothing of Postgres. */
+  #watch<T>(answer: Promise<T>): Promise<T> {
+    const { postgres, options } = this.#context
+    return postgres.watch(options.postgresPatienceMs, answer)
+  }
+
+  async #askUntilAnswered<T>(patience: Patience, question: () => Promise<T>): Promise<T> {
     const { clock, postgres, telemetry } = this.#context
     for (let failures = 0; ; failures += 1) {
-      if (signal?.aborted) throw new HoldfastError('aborted')
-      const away = this.#context.turnedAway(false)
-      if (away) throw away
+      const over = this.#over(patience)
+      if (over) throw over
       try {
         const answer = await question()
         postgres.worked()
         return answer
       } catch (error) {
-        if (!(error instanceof HoldfastError) || !error.retryable) throw error
+        // With an outcome it is Postgres that failed.
+        if (!(error instanceof HoldfastError) || !error.retryable || error.outcome === undefined) throw error
         postgres.failedWith(error)
         telemetry.log?.('warn', `${this.#plan.name}_question_failed`, { reason: String(error) })
         const waitMs = 20 + jitteredMs(clock, failures, 20, 1_000)
-        if (clock.now() + waitMs >= deadline) throw new HoldfastError('timeout')
+        if (clock.now() + waitMs >= patience.deadline) throw new HoldfastError('timeout')
         await sleep(clock, waitMs)
       }
     }
+  }
+
+  /** Why nothing more is asked: nobody waits for it, or Postgres is away. */
+  #over({ deadline, signal }: Patience): HoldfastError | null {
+    if (signal?.aborted) return new HoldfastError('aborted')
+    if (this.#context.clock.now() >= deadline) return new HoldfastError('timeout')
+    return this.#context.turnedAway(false)
   }
 
   /** Never told as a "no": the other side may have moved. */

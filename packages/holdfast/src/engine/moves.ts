@@ -22,6 +22,8 @@ export type Brought = { readonly type: 'there' } | { readonly type: 'short'; rea
 
 interface Asked {
   readonly wanted: Wanted
+  /** Does anybody wait for it? */
+  readonly isAwaited: () => boolean
   readonly resolve: (brought: Brought) => void
   readonly reject: (error: unknown) => void
 }
@@ -113,12 +115,13 @@ export class Moves {
     return new Promise((resolve, reject) => {
       const cancel = clock.after(waitMs, () => reject(new HoldfastError('timeout')))
       const stopListening = signal && onAbort(signal, () => reject(new HoldfastError('aborted')))
-      Promise.all(wanted.map((one) => this.#ask(buckets, one)))
-        .finally(() => {
-          cancel()
-          stopListening?.()
-        })
-        .then(resolve, reject)
+      const isAwaited = (): boolean => !signal?.aborted && clock.now() < deadline
+      const work = Promise.all(wanted.map((one) => this.#ask(buckets, one, isAwaited))).finally(() => {
+        cancel()
+        stopListening?.()
+      })
+      this.#parts.count(work)
+      work.then(resolve, reject)
     })
   }
 
@@ -136,10 +139,10 @@ export class Moves {
   }
 
   /** A crowd wants the same: one round serves all who came before it, and those who come while it runs are served by the next. */
-  #ask(buckets: Buckets, wanted: Wanted): Promise<Brought> {
+  #ask(buckets: Buckets, wanted: Wanted, isAwaited: () => boolean): Promise<Brought> {
     const { ref } = buckets.places[buckets.target] as Place
     return new Promise((resolve, reject) => {
-      const asked = { wanted, resolve, reject }
+      const asked = { wanted, isAwaited, resolve, reject }
       const queue = this.#asked.get(ref)
       if (queue) return void queue.push(asked)
       this.#asked.set(ref, [asked])
@@ -153,7 +156,11 @@ export class Moves {
     // What is asked for in this turn goes along.
     await new Promise<void>((resolve) => this.#context.clock.soon(resolve))
     while (queue.length > 0) {
-      const asked = queue.splice(0, ROUND_MAX)
+      const asked = queue.splice(0, ROUND_MAX).filter(({ isAwaited, reject }) => {
+        const awaited = isAwaited()
+        if (!awaited) reject(new HoldfastError('timeout'))
+        return awaited
+      })
       try {
         await this.#round(buckets, asked)
       } catch (error) {

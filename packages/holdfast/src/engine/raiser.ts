@@ -55,7 +55,7 @@ export class Raiser {
 
   async #raiseTogether(together: readonly Waiting[]): Promise<void> {
     try {
-      const answers = await this.#context.journal.raise(together.map(({ raise }) => raise))
+      const answers = await this.#watch(this.#context.journal.raise(together.map(({ raise }) => raise)))
       for (const [index, waiting] of together.entries()) {
         const answer = answers[index] ?? null
         // Somebody else is at it, or it takes too long: nobody but who wants this wallet has to wait for that.
@@ -67,6 +67,18 @@ export class Raiser {
         this.#context.checkpoints.loadFailed(raise.ref, error)
         reject(error)
       }
+    }
+  }
+  /** A wallet may take long, or be locked, and that says nothing of Postgres: so it is asked something else then, which takes no time. */
+  async #watch<T>(raised: Promise<T>): Promise<T> {
+    const { clock, journal, options, postgres } = this.#context
+    const halfMs = options.postgresPatienceMs / 2
+    const ask = (): void => void postgres.watch(halfMs, journal.read([])).catch(() => {})
+    const cancel = clock.after(halfMs, ask, true)
+    try {
+      return await raised
+    } finally {
+      cancel()
     }
   }
 }

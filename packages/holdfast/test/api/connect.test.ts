@@ -20,6 +20,22 @@ describe('connecting', () => {
     await Promise.all(all.map((hf) => hf.close()))
   })
 
+  it('is closed once, however often that is asked for, and for everybody at the same time', async () => {
+    let [given, takenBack] = [0, 0]
+    const gauge = () => {
+      given += 1
+      return () => {
+        takenBack += 1
+      }
+    }
+    const hf = await Holdfast.connect({ redis: NO_REDIS, postgres: await freshDatabase(), telemetry: { gauge } })
+    const ended: string[] = []
+    await Promise.all(['first', 'second'].map((name) => hf.close().then(() => ended.push(name))))
+    await hf.close()
+    expect(ended).toEqual(['first', 'second'])
+    expect(takenBack).toBe(given)
+  })
+
   it('refuses a database that is not up to date when it may not change it', async () => {
     const options = { redis: NO_REDIS, postgres: await emptyDatabase(), migrate: false }
     expect(await refusal(Holdfast.connect(options))).toMatchObject({ code: 'incompatible' })
