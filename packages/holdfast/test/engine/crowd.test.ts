@@ -102,7 +102,7 @@ it('writes nothing down for callers who have gone before it was their turn', asy
 
 it('is closed when the callers have gone, whatever waits behind a question that was not answered', async () => {
   const engine = startEngine({})
-  transfer(engine, 'asked', { timeoutMs: 50 })
+  void transfer(engine, 'asked', { timeoutMs: 50 })
   await until(() => intents.begun.length === 1)
   // Several calls, one after another.
   const heard = Array.from({ length: 1_600 }, (_, n) => transfer(engine, `${n}`, { timeoutMs: 50 }))
@@ -115,7 +115,7 @@ it('is closed when the callers have gone, whatever waits behind a question that 
 
 it('takes Postgres for away when it does not answer, and lets nobody wait for that', async () => {
   const engine = startEngine({ postgresPatienceMs: 200 })
-  transfer(engine, 'asked')
+  void transfer(engine, 'asked')
   await until(() => intents.begun.length === 1)
   await until(() => circuit.includes('open'))
   // It is asked whether it is back, and that works: nobody was silent but the one.
