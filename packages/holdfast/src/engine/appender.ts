@@ -1,10 +1,11 @@
 import { HoldfastError } from '../errors/index.js'
-import { hasAppended, type Verdict } from '../journal/index.js'
+import type { Verdict } from '../journal/index.js'
 import { hasNumbers } from '../machine/index.js'
 import { notStorable } from './attempt.js'
 import { jitteredMs, sleep } from './clock.js'
 import type { Confirmer } from './confirmer.js'
 import type { Context } from './context.js'
+import { hasAppended } from './has-appended.js'
 import type { Item, Lane, Waiter } from './lane.js'
 
 const GAPS_MAX = 4

@@ -1,5 +1,5 @@
 import { HoldfastError } from '../errors/index.js'
-import { type Filed, hasAppended, type Verdict } from '../journal/index.js'
+import type { Filed, Verdict } from '../journal/index.js'
 import { type CommandKind, decide, type Entry, type Rejection, type Stock } from '../machine/index.js'
 import type { Rest, Touch } from '../sequencer/index.js'
 import { type Attempt, notStorable } from './attempt.js'
@@ -7,6 +7,7 @@ import { tookTooLong } from './checkpoints.js'
 import { jitteredMs, sleep } from './clock.js'
 import type { Confirmer } from './confirmer.js'
 import { CLOCK_SLACK_MS, type Context } from './context.js'
+import { hasAppended } from './has-appended.js'
 import type { Lane, Owned } from './lane.js'
 
 /** Attempts that are decided together, and how many of them may be one wallet's. */

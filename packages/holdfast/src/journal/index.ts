@@ -58,7 +58,6 @@ export { isStorable, isStorableEntry } from './storable.js'
 export * from './types.js'
 export {
   APPEND_ROUNDS_MAX,
-  hasAppended,
   type Inspection,
   type Judgement,
   judgeBehindBad,

@@ -71,11 +71,6 @@ export function judgeLocked(runs: readonly Run[], verdicts: Verdict[]): void {
   }
 }
 
-/** Was anything written? What was there before, or was refused, or waits for a row, took no commit, and says nothing of whether one would work. */
-export function hasAppended({ verdicts }: { readonly verdicts: readonly Verdict[] }): boolean {
-  return verdicts.some(({ type }) => type === 'appended')
-}
-
 /** What rests on an entry that can't be stored will never be accepted: that is the verdict for the runs behind `before`, as far as they do. Returns the others. */
 export function judgeBehindBad(before: Run, runs: readonly Run[], verdicts: Verdict[]): readonly Run[] {
   let last = before
