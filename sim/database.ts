@@ -27,6 +27,7 @@ import {
   type Snapshot,
   type Standing,
   statusAfter,
+  type TakenOver,
   type TakeOver,
   type WalletRow,
   type Witness,
@@ -217,11 +218,13 @@ export class SimDatabase {
     return { ...this.#load(wallet), holds: known === null || !this.#lacks(known), recent }
   }
 
-  takeOver(ref: string, { joinOnly = false, announce = false }: TakeOver): Snapshot | 'memory' | 'loaded' | null {
+  /** `locked`: somebody has it, and lets go soon enough for who is patient. */
+  takeOver(ref: string, { joinOnly = false, announce = false, patient = false }: TakeOver, locked = false): TakenOver {
     const wallet = this.#wallets.get(ref)
     if (!wallet) return null
     const { row } = wallet
     if (row.memory) return 'memory'
+    if (locked && !patient) return 'locked'
     if (joinOnly && row.owner !== 'postgres') return 'loaded'
     this.#mayDecide()
     const joined = row.owner === 'postgres' && this.#isCurrent(row.epoch)

@@ -18,6 +18,7 @@ import {
   type Run,
   type Snapshot,
   type Standing,
+  type TakenOver,
   type TakeOver,
   type Verdict,
   type WalletRow,
@@ -205,8 +206,13 @@ export class SimJournal implements Journal, Reconcilable {
     return this.#statement('lift', true, () => this.#database.lift(epoch, stoppedAt))
   }
 
-  takeOver(ref: string, how: TakeOver = {}): Promise<Snapshot | 'memory' | 'loaded' | null> {
-    return this.#statement('takeOver', true, () => this.#database.takeOver(ref, how))
+  async takeOver(ref: string, how: TakeOver = {}): Promise<TakenOver> {
+    try {
+      return await this.#statement('takeOver', true, (locked) => this.#database.takeOver(ref, how, locked))
+    } catch (error) {
+      if (error instanceof PostgresError && error.sqlstate === LOCK_NOT_AVAILABLE) return 'locked'
+      throw error
+    }
   }
 
   stock(ref: string, seq: number): Promise<Stock> {

@@ -9,12 +9,19 @@ import type { Confirmer } from './confirmer.js'
 import { CLOCK_SLACK_MS, type Context } from './context.js'
 import { hasAppended } from './has-appended.js'
 import type { Lane, Owned } from './lane.js'
+import { Slots } from './slots.js'
 
 /** Attempts that are decided together, and how many of them may be one wallet's. */
 const BATCH_MAX = 512
 const SHARE_MAX = 256
 /** Wallets that are taken over at once: there are other uses for connections. */
 const TAKE_OVERS_MAX = 6
+/**
+ * Wallets that are decided for apart from the others: those whose row somebody else has, and those that take long to read. Neither keep the
+ * others waiting, nor each other: a row is waited for for a moment at a time, and then it is the next one's turn.
+ */
+const LOCKED_MAX = 4
+const SLOW_MAX = 2
 /**
  * Where others decide for the same wallet, each rests so long at most between his batches. Who appends last needs two round trips for the next
  * batch, and who lost to him four: without a rest a process that is further away from Postgres than others never had its turn.
@@ -60,6 +67,8 @@ export class Fallback {
   readonly #confirmer: Confirmer
   /** Wallets with attempts that wait, in the order in which they came. */
   readonly #lanes = new Set<Lane>()
+  readonly #locked = new Slots(LOCKED_MAX)
+  readonly #slow = new Slots(SLOW_MAX)
   #waiting = 0
   #batches = 0
 
@@ -105,26 +114,40 @@ export class Fallback {
   async #work(): Promise<void> {
     await new Promise<void>((resolve) => queueMicrotask(resolve))
     for (let failures = 0; this.#lanes.size > 0; ) {
-      const batch = this.#take()
-      try {
-        await this.#step(batch)
-        failures = 0
-      } catch (error) {
-        // Now, and once: told of it again after the pause, the circuit would take one lost connection for two failures.
-        this.#context.postgres.failedWith(error)
-        await sleep(this.#context.clock, 20 + jitteredMs(this.#context.clock, failures, 20, 1_000))
-        failures += 1
-        for (const share of batch) if (share.owned) this.#fail(share, error)
-      }
-      for (const { lane } of batch) this.#rest(lane)
+      failures = (await this.#perform(this.#take(), failures)) ? 0 : failures + 1
     }
     // In the same turn as the last look at who waits: who comes a moment later must find that nobody works on it.
     this.#batches -= 1
   }
 
+  /** Those that are set aside leave the batch. `patient`: this is one of them. */
+  async #perform(batch: Set<Share>, failures: number, patient = false): Promise<boolean> {
+    let done = true
+    try {
+      await this.#step(batch, patient)
+    } catch (error) {
+      done = false
+      // Now, and once: told of it again after the pause, the circuit would take one lost connection for two failures.
+      this.#context.postgres.failedWith(error)
+      await sleep(this.#context.clock, 20 + jitteredMs(this.#context.clock, failures, 20, 1_000))
+      for (const share of batch) if (share.owned) this.#fail(share, error)
+    }
+    for (const { lane } of batch) this.#rest(lane)
+    return done
+  }
+
+  /** Nobody else waits for it any more. */
+  #setAside(share: Share, slots: Slots): void {
+    slots.add(async () => {
+      if (share.group.every(({ settled }) => settled)) this.#letGo(share.lane)
+      else await this.#perform(new Set([share]), 0, true)
+      this.#start()
+    })
+  }
+
   /** A wallet is in one batch at a time. */
-  #take(): Share[] {
-    const batch: Share[] = []
+  #take(): Set<Share> {
+    const batch = new Set<Share>()
     let room = BATCH_MAX
     for (const lane of this.#lanes) {
       if (room <= 0) break
@@ -137,7 +160,7 @@ export class Fallback {
         continue
       }
       room -= group.length
-      batch.push({ lane, group, fresh: lane.owned === null, owned: lane.owned, filed: [], decided: [] })
+      batch.add({ lane, group, fresh: lane.owned === null, owned: lane.owned, filed: [], decided: [] })
     }
     return batch
   }
@@ -172,12 +195,12 @@ export class Fallback {
     }
   }
 
-  async #step(batch: readonly Share[]): Promise<void> {
+  async #step(batch: Set<Share>, patient: boolean): Promise<void> {
     const { clock, telemetry, postgres } = this.#context
     const askedAt = clock.now()
     for (const { group } of batch) for (const attempt of group) attempt.askedAt = askedAt
-    await this.#takeOverAll(batch.filter(({ fresh }) => fresh))
-    const owned = batch.filter((share) => share.owned !== null)
+    await this.#takeOverAll(batch, patient)
+    const owned = [...batch].filter((share) => share.owned !== null)
     if (owned.length === 0) return
     for (const { group } of owned) telemetry.count?.('holdfast_recoveries_total', { what: 'fallback' }, group.length)
     await this.#recallKnown(owned)
@@ -198,12 +221,14 @@ export class Fallback {
     }
   }
 
-  /** A row that somebody keeps locked fails its own share alone. */
-  async #takeOverAll(shares: Share[]): Promise<void> {
+  /** What can't be taken over fails alone, and what can't be at once is set aside: a batch waits for neither. */
+  async #takeOverAll(batch: Set<Share>, patient: boolean): Promise<void> {
+    const shares = [...batch].filter(({ fresh }) => fresh)
     const taker = async (): Promise<void> => {
       for (let share = shares.pop(); share; share = shares.pop()) {
         try {
-          await this.#takeOver(share)
+          const apart = await this.#takeOver(share, patient)
+          if (apart && batch.delete(share)) this.#setAside(share, apart)
         } catch (error) {
           if (!tookTooLong(error)) this.#context.postgres.failedToWrite(error)
           this.#context.checkpoints.loadFailed(share.lane.place.ref, error)
@@ -214,22 +239,32 @@ export class Fallback {
     await Promise.all(Array.from({ length: Math.min(TAKE_OVERS_MAX, shares.length) }, taker))
   }
 
-  async #takeOver(share: Share): Promise<void> {
+  /** Returns where it has to wait by itself, if it has to. */
+  async #takeOver(share: Share, patient: boolean): Promise<Slots | null> {
     const { lane, group } = share
     // Once it is known to be away the rest of the batch need not find out one by one.
     const away = this.#context.turnedAway(false)
     if (away) throw away
+    // All that was sold is read with it.
+    if (lane.place.isSale && !patient) return this.#slow
     const joinOnly = lane.joinsOnly && !this.#isRedisAway(lane)
-    const snapshot = await this.#context.journal.takeOver(lane.place.ref, { joinOnly, announce: this.#announces(lane) })
+    const announce = this.#announces(lane)
+    const snapshot = await this.#context.journal.takeOver(lane.place.ref, { joinOnly, announce, patient })
+    if (snapshot === 'locked') return this.#locked
+    if (snapshot === 'slow') return this.#slow
+    if (announce) {
+      lane.losses = 0
+      lane.announceFrom = this.#context.clock.now() + ANNOUNCE_EVERY_MS
+    }
     if (snapshot === 'loaded') {
       lane.postgresUntil = 0
       for (const attempt of group) this.#context.again(attempt)
-      return
+      return null
     }
     if (snapshot === null || snapshot === 'memory') {
       lane.memory = snapshot === 'memory'
       for (const attempt of group) this.#turnAway(attempt)
-      return
+      return null
     }
     this.#context.telemetry.count?.('holdfast_recoveries_total', { what: 'take_over' })
     this.#context.learnPostgresClock(snapshot.clock)
@@ -239,6 +274,7 @@ export class Fallback {
     if (lane.place.isSale) state.stock = await this.#readStock(lane, state.seq)
     lane.owned = { state, aheadMs: snapshot.clock - this.#context.clock.now() }
     share.owned = lane.owned
+    return null
   }
 
   /** That may take longer than this path was given. Others would load it into Redis meanwhile, and each undo the other's work. */
@@ -257,13 +293,9 @@ export class Fallback {
     return this.#isRedisAway(lane) || lane.postgresUntil > this.#context.clock.now()
   }
 
-  /** True once: whoever asks announces himself. */
-  #announces(lane: Lane): boolean {
-    const now = this.#context.clock.now()
-    if (lane.losses < LOSSES_MAX || now < lane.announceFrom) return false
-    lane.losses = 0
-    lane.announceFrom = now + ANNOUNCE_EVERY_MS
-    return true
+  /** Until that has come to pass. */
+  #announces({ losses, announceFrom }: Lane): boolean {
+    return losses >= LOSSES_MAX && this.#context.clock.now() >= announceFrom
   }
 
   #isRedisAway({ place }: Lane): boolean {

@@ -2,12 +2,17 @@ import { type Entry, isWhole, REMEMBERED } from '../machine/index.js'
 import { isOfData, type Postgres, PostgresError, type Transaction } from '../postgres/index.js'
 import { bytesArray } from './array-text.js'
 import type { EpochStep } from './epochs.js'
-import { type EntryRow, type HoldRow, readEntry, readState, type StateRow, type WalletTableRow } from './rows.js'
-import type { Raise, Snapshot, TakeOver } from './types.js'
+import { type EntryRow, type HoldRow, readEntry, readState, type StateRow } from './rows.js'
+import type { Raise, Snapshot, TakenOver, TakeOver } from './types.js'
+import { isLocked } from './wait-once.js'
 
 /** Reading a wallet that has grown for long without a checkpoint takes a second for a million entries. Who closes waits for it. */
 const CHECKPOINT_MS = 30_000
 const QUERY_CANCELED = '57014'
+/** Who takes over many waits for none of them: so long may it take to read the open holds of one. */
+const AT_ONCE_MS = 250
+/** Who takes over one alone waits so long for its row. Where others decide for it too, each has it for a few ms, in turn. */
+const ROW_WAIT_MS = 100
 
 /** Who decides about a wallet from now on, and the state with its open holds to begin with. */
 export class Owning {
@@ -51,17 +56,37 @@ export class Owning {
     return raises.map(({ ref }) => answers.get(ref) ?? null)
   }
 
-  async takeOver(
+  async takeOver(ref: string, { patient = false, ...how }: TakeOver): Promise<TakenOver> {
+    const withinMs = patient ? null : AT_ONCE_MS
+    try {
+      return await this.#withHolds(ref, async (tx) => {
+        if (patient) await waitForRow(tx, ref)
+        return this.#takeOver(tx, ref, how, withinMs)
+      })
+    } catch (error) {
+      if (isLocked(error)) return 'locked'
+      if (!patient && isTooLong(error)) return 'slow'
+      throw error
+    }
+  }
+
+  async #takeOver(
+    tx: Transaction,
     ref: string,
     { joinOnly = false, announce = false }: TakeOver,
-  ): Promise<Snapshot | 'memory' | 'loaded' | null> {
-    return this.#withHolds(ref, async (tx): Promise<Snapshot | 'memory' | 'loaded' | null> => {
-      const [row] = await tx.query<StateRow>('takeOver', [ref, joinOnly, announce, this.#step()])
-      if (row) return snapshot(row, (await openHolds(tx, [{ ref, since: row.since }]))[0] ?? [])
-      const [there] = await tx.query<WalletTableRow>('readWallets', [`{${ref}}`])
+    withinMs: number | null,
+  ): Promise<TakenOver> {
+    const take = () => tx.query<StateRow>('takeOver', [ref, joinOnly, announce, this.#step(), withinMs])
+    let [row] = await take()
+    if (!row) {
+      const [there] = await tx.query<{ memory: boolean; free: boolean }>('whyNotOwned', [ref])
       if (!there) return null
-      return there.memory ? 'memory' : 'loaded'
-    })
+      if (there.memory) return 'memory'
+      if (!there.free) return 'locked'
+      ;[row] = await take()
+      if (!row) return 'loaded'
+    }
+    return snapshot(row, (await openHolds(tx, [{ ref, since: row.since }]))[0] ?? [])
   }
 
   async checkpoint(ref: string): Promise<void> {
@@ -89,6 +114,15 @@ export class Owning {
 }
 
 const isTooLong = (error: unknown): boolean => error instanceof PostgresError && error.sqlstate === QUERY_CANCELED
+
+/** For a moment, and in what follows as long as ever: the row is only where somebody else is in the way. */
+async function waitForRow(tx: Transaction, ref: string): Promise<void> {
+  const set = (value: string) =>
+    `SELECT current_setting('lock_timeout') AS before, set_config('lock_timeout', '${value}', true)`
+  const [timeout] = await tx.execute<{ before: string }>('wait_a_moment', set(`${ROW_WAIT_MS}`))
+  await tx.query('waitForRow', [ref])
+  await tx.execute('wait_as_ever', set(timeout?.before ?? '0'))
+}
 
 function snapshot(row: StateRow, holds: readonly HoldRow[]): Snapshot {
   return { state: readState(row, holds), memory: row.memory, holds: true, recent: [], clock: Number(row.clock) }

@@ -21,6 +21,7 @@ import type {
   Refusal,
   Snapshot,
   Standing,
+  TakenOver,
   TakeOver,
   Verdict,
   WalletRow,
@@ -67,7 +68,7 @@ export class PostgresJournal implements Journal {
     return this.#owning.raise(raises)
   }
 
-  takeOver(ref: string, asked: TakeOver = {}): Promise<Snapshot | 'memory' | 'loaded' | null> {
+  takeOver(ref: string, asked: TakeOver = {}): Promise<TakenOver> {
     return this.#owning.takeOver(ref, asked)
   }
 

@@ -56,7 +56,17 @@ export interface TakeOver {
   readonly joinOnly?: boolean
   /** Also from others on the Postgres path, who notice by that that they are not alone. */
   readonly announce?: boolean
+  /** A row that somebody else has locked is waited for, for a moment, and open holds are read for as long as that may take. */
+  readonly patient?: boolean
 }
+
+/**
+ * What came of a take-over. Null: there is no such wallet.
+ * - `memory`: Redis may know more, so nobody may.
+ * - `loaded`: who would only join found it with Redis.
+ * - `locked`: somebody else has its row. `slow`: its open holds can't be read at once. Nothing has changed.
+ */
+export type TakenOver = Snapshot | 'memory' | 'loaded' | 'locked' | 'slow' | null
 
 /**
  * Something that is known to be in the journal, because its append was seen to succeed: an entry, or with seq 0 the wallet itself. Commits
@@ -175,11 +185,8 @@ export interface Journal {
    * `locked`: somebody else is at it, or something of one of them can't be read, or not in time, and several wait for nobody; one alone waits.
    */
   raise(raises: readonly Raise[]): Promise<(Snapshot | 'locked' | null)[]>
-  /**
-   * The Postgres path takes the wallet over, or joins others who did. `memory`: Redis may know more, so nobody may. `loaded`: who would only
-   * join found it with Redis.
-   */
-  takeOver(ref: string, how?: TakeOver): Promise<Snapshot | 'memory' | 'loaded' | null>
+  /** The Postgres path takes the wallet over, or joins others who did. Waits for nobody, unless it is to be patient. */
+  takeOver(ref: string, how?: TakeOver): Promise<TakenOver>
   /**
    * The stock of a sale after its entry `seq`. By itself, because it may take seconds, and neither its row nor those who raise other epochs
    * should wait for that: what is before an entry never changes. `JournalEnds` where it has no such entry any more.

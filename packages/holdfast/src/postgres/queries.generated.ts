@@ -932,12 +932,15 @@ SET stopped_at = coalesce(stopped_at, clock_ms()), stopped_because = coalesce(st
 WHERE epoch_floor < $1`,
   takeNumbers: `SELECT take_numbers($1, $2, $3, $4, false, $5) AS last`,
   takeOver: `-- The Postgres path owns the wallet before it decides: an epoch of Redis is raised, by $4, unless $2, and one of its own is joined, unless $3.
+-- Waits for nobody: of a row that somebody else has locked it tells nothing. What the transaction does next may take $5 ms, if that is given.
 UPDATE wallets
 SET epoch = CASE WHEN NOT $3::boolean AND owner = 'postgres' AND epoch > timeline_epoch() THEN epoch
                  ELSE next_epoch(greatest(epoch, timeline_epoch()), $4) END,
     owner = 'postgres'
-WHERE ref = $1 AND NOT memory AND (NOT $2::boolean OR owner = 'postgres' AND epoch > timeline_epoch())
-RETURNING epoch, memory, seq, encode(head, 'hex') AS head, at, available, reserved, credit_limit, status, due, since, clock_ms() AS clock`,
+WHERE ref = (SELECT w.ref FROM wallets w WHERE w.ref = $1 FOR NO KEY UPDATE SKIP LOCKED)
+  AND NOT memory AND (NOT $2::boolean OR owner = 'postgres' AND epoch > timeline_epoch())
+RETURNING epoch, memory, seq, encode(head, 'hex') AS head, at, available, reserved, credit_limit, status, due, since, clock_ms() AS clock,
+          set_config('statement_timeout', coalesce($5::text, current_setting('statement_timeout')), true) AS timeout`,
   tokenHistory: `-- The newest first.
 SELECT subject, token, event, because, at, expires_at FROM token_events
 WHERE subject = $4 AND operation = $3 AND tenant = $2 AND owner = $1
@@ -947,6 +950,7 @@ WITH used AS MATERIALIZED (SELECT id FROM api_keys WHERE id = ANY ($1::text[]) O
 UPDATE api_keys k SET last_used_at = clock_ms() FROM used WHERE k.id = used.id`,
   transferNumbers: `-- The first and the last number of those that are open. Whoever sees a number knows that all below it were given before.
 SELECT min(attempt) AS oldest, max(attempt) AS newest FROM transfers`,
+  waitForRow: `SELECT FROM wallets WHERE ref = $1 FOR NO KEY UPDATE`,
   waitingDeliveries: `-- The first of each lane, if its time has come; $2: also if it has not. At most $3.
 SELECT h.id, h.lane, h.event_id, h.body, h.tries
 FROM (
@@ -954,6 +958,11 @@ FROM (
 ) AS h
 WHERE $2 OR h.next_at <= clock_ms() ORDER BY h.next_at, h.id LIMIT $3`,
   waitingLanes: `SELECT DISTINCT lane FROM webhook_deliveries WHERE webhook = $1 AND dead_at IS NULL AND lane = ANY ($2::text[])`,
+  whyNotOwned: `-- Why a wallet was not taken over. If that was because somebody had its row locked, and has let go by now, it is locked for whoever asks.
+SELECT w.memory, free.ref IS NOT NULL AS free
+FROM wallets w
+LEFT JOIN (SELECT ref FROM wallets WHERE ref = $1 FOR NO KEY UPDATE SKIP LOCKED) AS free ON free.ref = w.ref
+WHERE w.ref = $1`,
   writeCheckpoint: `-- Notes a wallet's open holds, unless that was done less than four entries a hold ago: then there is little more to read than what is
 -- noted, and ten thousand holds noted every thousand entries would cost more than the entries.
 WITH row AS (

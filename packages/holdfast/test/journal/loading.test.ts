@@ -181,6 +181,16 @@ describe.each(Object.keys(SUBJECTS))('loading a wallet from the journal of %s', 
     expect(await journal.takeOver(newRef(), { joinOnly: true })).toBeNull()
   })
 
+  test('a take-over waits for nobody who has the row, and changes nothing then', async () => {
+    const ref = await open()
+    const [before] = await journal.read([ref])
+    for (const how of [{}, { joinOnly: true }, { announce: true }])
+      expect(await subject.whileLocked(ref, () => journal.takeOver(ref, how))).toBe('locked')
+    expect(await journal.read([ref])).toEqual([before])
+    expect(await journal.takeOver(newRef(), { patient: true })).toBeNull()
+    expect(await journal.takeOver(ref, { patient: true })).toMatchObject({ state: { seq: 0 } })
+  })
+
   test('a take-over leaves an epoch of another timeline behind', async () => {
     const ref = await open()
     const before = await takeOver(ref)

@@ -266,6 +266,24 @@ test('raising many, one of which takes too long: each is raised alone, and the o
   await hurried.close()
 })
 
+test('taking over waits for a row for a moment only where it is patient, and reads open holds as long as it takes only then', async () => {
+  const [locked, slow] = [await newWallet(journal), await newWallet(journal)]
+  await append(journal, slow.file(slow.credit('a'), slow.hold('h')))
+  const { epoch } = slow.state
+  await postgres.transaction(async (tx) => {
+    await tx.execute('lock', `SELECT FROM wallets WHERE ref = '${locked.ref}' FOR UPDATE`)
+    expect(await journal.takeOver(locked.ref)).toBe('locked')
+    // Longer than a moment would be waiting to the end of the test.
+    expect(await journal.takeOver(locked.ref, { patient: true })).toBe('locked')
+    await tx.execute('lock', 'LOCK TABLE checkpoints IN ACCESS EXCLUSIVE MODE')
+    expect(await journal.takeOver(slow.ref)).toBe('slow')
+  })
+  expect(await journal.read([slow.ref])).toMatchObject([{ epoch, owner: 'redis' }])
+  expect(await journal.takeOver(slow.ref, { patient: true })).toMatchObject({
+    state: { epoch: epoch + 1, reserved: 1 },
+  })
+})
+
 test('open holds are noted however long that takes', async () => {
   const wallet = await newWallet(journal)
   await append(journal, wallet.file(wallet.credit('a'), wallet.hold('h')))
@@ -381,7 +399,7 @@ test('a deadline that passes while an append waits for its row counts, if the ro
   const deadline = Date.now() + 300
   let appending: Promise<string[]> | undefined
   await other.transaction(async (tx) => {
-    await tx.query('takeOver', [wallet.ref, false, false, 1])
+    await tx.query('takeOver', [wallet.ref, false, false, 1, null])
     appending = verdictsOf(new PostgresJournal(patient), [{ ref: wallet.ref, entry: wallet.credit('a'), deadline }])
     await vi.waitFor(() => expect(Date.now()).toBeGreaterThan(deadline + 20), { timeout: 20_000, interval: 20 })
   })

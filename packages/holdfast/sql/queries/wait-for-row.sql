@@ -1,0 +1,1 @@
+SELECT FROM wallets WHERE ref = $1 FOR NO KEY UPDATE
