@@ -9,7 +9,13 @@ import {
   type PostgresSource,
   readSettings,
 } from '../postgres/index.js'
-import { type ConnectionOptions, inspectRedis, RedisConnection, type RedisTarget } from '../redis/index.js'
+import {
+  type ConnectionOptions,
+  inspectRedis,
+  type RedisCheck,
+  RedisConnection,
+  type RedisTarget,
+} from '../redis/index.js'
 import type { Telemetry } from '../telemetry/index.js'
 import { type BackgroundAudit, checkBackground } from './audit.js'
 import { checkAttempts, type SaleAttemptsOptions } from './sale/attempts.js'
@@ -163,7 +169,10 @@ async function checkRedis(
   telemetry: Telemetry,
 ): Promise<void> {
   // Without Redis there is still Postgres: what can't be asked now is not held against it.
-  const checks = await inspectRedis(redis, { memory: durability === 'memory' }).catch(() => [])
+  const checks = await inspectRedis(redis, { memory: durability === 'memory' }).catch((error): RedisCheck[] => {
+    telemetry.log?.('warn', 'redis_unchecked', { reason: String(error) })
+    return []
+  })
   for (const check of checks) {
     if (check.severity === 'ok') continue
     if (strict && check.severity === 'danger') {

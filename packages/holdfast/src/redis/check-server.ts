@@ -33,13 +33,27 @@ const VERSION_MIN = [7, 0] as const
 export async function inspectRedis(redis: RedisConnection, use: RedisUse): Promise<RedisCheck[]> {
   const ranks = { ok: 0, warning: 1, danger: 2 }
   const worst = new Map<string, RedisCheck>()
-  for (const { info, save } of await redis.describe()) {
-    for (const check of judgeRedis(readState(info, save), use)) {
-      const known = worst.get(check.setting)
-      if (!known || ranks[check.severity] > ranks[known.severity]) worst.set(check.setting, check)
-    }
+  const note = (check: RedisCheck): void => {
+    const known = worst.get(check.setting)
+    if (!known || ranks[check.severity] > ranks[known.severity]) worst.set(check.setting, check)
+  }
+  const nodes = await redis.describe()
+  const isMute = nodes.some(({ info }) => info === null)
+  note(judgeRights(isMute ? 'INFO is refused' : await redis.forbidden()))
+  for (const { info, save } of nodes) {
+    if (info !== null) judgeRedis(readState(info, save), use).forEach(note)
   }
   return [...worst.values()]
+}
+
+function judgeRights(forbidden: string | null): RedisCheck {
+  const setting = 'rights'
+  if (forbidden === null) return { severity: 'ok', setting, text: 'all that scripts do is allowed' }
+  return {
+    severity: 'danger',
+    setting,
+    text: `This user of Redis lacks a right that the scripts need, so that everything runs on the Postgres path (docs/operating/deployment.md lists them all): ${forbidden}`,
+  }
 }
 
 export function readState(info: string, save: string | null): RedisState {

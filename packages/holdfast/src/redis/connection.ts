@@ -2,8 +2,12 @@ import { Cluster } from 'ioredis'
 import { HoldfastError } from '../errors/index.js'
 import type { Telemetry } from '../telemetry/index.js'
 import { addressOf, type Client, type RedisTarget, template } from './client.js'
+import { RIGHTS_KEY } from './keys.js'
 import { Link, type LinkState } from './link.js'
 import { RedisUnavailable } from './outcome.js'
+import { classify, FORBIDDEN } from './refusal.js'
+import { ScriptCommand } from './script-command.js'
+import { redisProbe } from './scripts.generated.js'
 import { walkKeys } from './walk.js'
 
 export interface ConnectionOptions {
@@ -91,8 +95,8 @@ export class RedisConnection {
     }
   }
 
-  /** What each master says of itself, and when it writes snapshots, where it lets us see that. */
-  async describe(): Promise<{ info: string; save: string | null }[]> {
+  /** What each master says of itself (null: it does not let us ask), and when it writes snapshots, where it lets us see that. */
+  async describe(): Promise<{ info: string | null; save: string | null }[]> {
     await this.ready()
     const client = this.take()
     const nodes = client instanceof Cluster ? client.nodes('master') : client ? [client] : []
@@ -100,12 +104,40 @@ export class RedisConnection {
       return await Promise.all(
         nodes.map(async (node) => {
           const [, save = null] = (await node.config('GET', 'save').catch(() => [])) as string[]
-          return { info: await node.info(), save }
+          const info = await node.info().catch((error: Error) => {
+            if (this.#forbids(error)) return null
+            throw error
+          })
+          return { info, save }
         }),
       )
     } catch (error) {
       throw new RedisUnavailable('unknown', `Redis at ${this.address} does not answer: ${(error as Error).message}`)
     }
+  }
+
+  /** What keeps us from what scripts do, where the server does not let us; null: it does, or can't say so now. */
+  async forbidden(): Promise<string | null> {
+    await this.ready()
+    const client = this.take()
+    if (client === undefined) return null
+    // By its source first, which makes it known: both are needed.
+    for (const bySource of [true, false]) {
+      const command = new ScriptCommand(redisProbe, bySource, [RIGHTS_KEY], [])
+      command.setTimeout(this.commandTimeoutMs)
+      client.sendCommand(command)
+      const said = await command.promise.then(
+        () => null,
+        (error: Error) => (this.#forbids(error) ? whatIsForbidden(error.message) : null),
+      )
+      if (said !== null) return said
+    }
+    return null
+  }
+
+  #forbids(error: Error): boolean {
+    const failure = classify(error, true, this.commandTimeoutMs)
+    return 'code' in failure && failure.code === FORBIDDEN
   }
 
   /** Keys like this, in portions, of every master: see `walkKeys`. */
@@ -127,6 +159,13 @@ export class RedisConnection {
     for (const takeBack of this.#takeBack.splice(0)) takeBack()
     await Promise.all(this.#links.map((link) => link.close()))
   }
+}
+
+/** Redis 7.0 does not say which command of the script it was, but in which line. */
+function whatIsForbidden(said: string): string {
+  const line = redisProbe.source.split('\n')[Number(/@user_script:(\d+)\.$/.exec(said)?.[1]) - 1]
+  const command = /redis\.call\('(\w+)'/.exec(line ?? '')?.[1]
+  return command === undefined ? said : `${command} is refused`
 }
 
 function integer(name: string, value: number, max: number): number {

@@ -36,6 +36,9 @@ export function readCode(code: string): string | null {
 /** What the keys of wallets look like, of whichever tenant. */
 export const WALLET_KEYS = 'hf:*:wallet:v1:*'
 
+/** Where it is tried what a user of Redis may do, of whichever database. */
+export const RIGHTS_KEY = 'hf:*:{0}:probe:v1:rights'
+
 /** Whose wallet a key is; null: it is none. */
 export function readWalletKey(key: string): { tenant: string; ref: string } | null {
   const [, tenant, ref] = /^hf:([a-z0-9_-]{1,64}):\{\d+\}:wallet:v1:([0-9a-f]{32})$/.exec(key) ?? []

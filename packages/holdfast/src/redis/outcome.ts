@@ -9,7 +9,7 @@ export type Outcome = 'not_executed' | 'unknown'
 
 /**
  * Redis is away, refuses, or did not answer. `outcome` is what the next step must be decided by. `refused` is there when the server says
- * that it will not, and moments change nothing about that: `OOM`, `NOREPLICAS`, …
+ * that it will not, and moments change nothing about that: `OOM`, `NOREPLICAS`, `NOPERM`, …
  */
 export class RedisUnavailable extends HoldfastError {
   declare readonly outcome: Outcome

@@ -32,6 +32,7 @@ const RETRY: Backoff = { baseMs: 25, capMs: 400 }
  *   reply                       → the result
  *   NOSCRIPT                    → the same again with the source: after SCRIPT FLUSH, a failover, a slot that moved
  *   MOVED, LOADING, READONLY …  → nothing ran: again, three times, within the timeout; then `not_executed`
+ *   no right to a command       → never again by itself: `not_executed` if it is EVALSHA, `unknown` if it is one inside of the script
  *   connection lost, no answer  → `@resend safe`: again, three times, within the timeout; else `unknown` at once
  */
 export class RedisScriptRunner implements ScriptRunner {
@@ -103,7 +104,7 @@ export class RedisScriptRunner implements ScriptRunner {
         bySource = true
         continue
       }
-      if (failure.kind === 'lost') outcome = 'unknown'
+      if (failure.kind === 'lost' || failure.kind === 'forbidden') outcome = 'unknown'
       const waitMs = backoffMs(retry, RETRY)
       if (retry > RETRIES_MAX || !mayRetry(script, failure) || performance.now() + waitMs >= deadline) {
         throw this.#unavailable(script, outcome, failure)
@@ -152,9 +153,14 @@ export class RedisScriptRunner implements ScriptRunner {
     return new RedisUnavailable(
       outcome,
       `${script.name} on Redis at ${this.#connection.address}: ${failure.reason}; ${ran}`,
-      failure.kind === 'refused' && !failure.again ? { refused: failure.code } : {},
+      isLasting(failure) ? { refused: failure.code } : {},
     )
   }
+}
+
+/** Moments change nothing about it. */
+function isLasting(failure: Failure): failure is Failure & { readonly code: string } {
+  return failure.kind === 'forbidden' || (failure.kind === 'refused' && !failure.again)
 }
 
 function mayRetry(script: Script, failure: Failure): boolean {

@@ -6777,13 +6777,44 @@ end)
 
 export const redisProbe: Script = {
   name: 'redis_probe',
-  sha1: '62e31aee261dc1ff7e4d06b72511c85e7cc8aaa9',
+  sha1: '00c8f6be15fd743f6fae17960f606b4727809afb',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
   batchArg: 1,
   readonly: false,
-  source: `redis.call('SET', KEYS[1], '', 'PX', 1000)
+  source: `local function incarnation()
+local info = redis.call('INFO', 'server', 'replication')
+local run = string.find(info, 'run_id:', 1, true)
+local replication = string.find(info, 'master_replid:', 1, true)
+return string.sub(info, run + 7, run + 22) .. string.sub(info, replication + 14, replication + 29)
+end
+local function server_clock()
+local time = redis.call('TIME')
+return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+local key = KEYS[1]
+incarnation()
+server_clock()
+redis.call('SET', key, '', 'PX', 1000)
+redis.call('GET', key)
+redis.call('EXISTS', key)
+redis.call('PERSIST', key)
+redis.call('PEXPIRE', key, 1000)
+redis.call('RENAME', key, key)
+redis.call('UNLINK', key)
+redis.call('HSET', key, 'field', '')
+redis.call('HGET', key, 'field')
+redis.call('HMGET', key, 'field')
+redis.call('HGETALL', key)
+redis.call('HLEN', key)
+redis.call('HDEL', key, 'field')
+redis.call('ZADD', key, 0, 'name')
+redis.call('ZSCORE', key, 'name')
+redis.call('ZRANGEBYSCORE', key, '-inf', '+inf')
+redis.call('ZSCAN', key, 0)
+redis.call('ZREM', key, 'name')
+redis.call('DEL', key)
 return 1
 `,
 }

@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import type { Outcome } from '../../src/engine/attempt.js'
+import type { Circuit } from '../../src/engine/circuit.js'
 import { type Context, DEFAULT_OPTIONS } from '../../src/engine/context.js'
 import { systemClock } from '../../src/engine/index.js'
 import { Sweeper } from '../../src/engine/sweeper.js'
@@ -134,5 +135,74 @@ describe('a round over what is due', () => {
     await sweeper.stop()
     await round
     expect(list.asked).toHaveLength(1)
+  })
+})
+
+/** A sweeper of many shards with empty agendas; `claim` says when it is told so. */
+function hotSweeper(
+  shards: number,
+  due: Pick<Journal, 'due' | 'relax'>,
+  claim: (agendaKey: string) => Promise<string[]>,
+) {
+  const context = {
+    journal: due,
+    sequencer: { claim },
+    clock: new TestClock(),
+    options: DEFAULT_OPTIONS,
+    telemetry: {},
+    full: () => false,
+    postgresNow: () => systemClock.now(),
+  }
+  return new Sweeper(context as unknown as Context, {
+    shards,
+    agendaOf: (shard) => keys.agenda(shard),
+    placeOf: (_tenant, ref) => keys.place(ref),
+    laneOf: () => expect.unreachable(),
+    redisOf: () => ({ open: false, worked() {}, failedWith() {} }) as unknown as Circuit,
+    touch: async () => TOUCHED,
+  })
+}
+
+describe('a round over the shards', () => {
+  const SHARDS = 40
+  const agendas = Array.from({ length: SHARDS }, (_, shard) => keys.agenda(shard))
+
+  it('does not keep others waiting for one that is slow, nor what is due elsewhere', async () => {
+    const list = new DueList(PAGE)
+    const claimed: string[] = []
+    let answer = (_names: string[]): void => {}
+    const sweeper = hotSweeper(SHARDS, list, (agendaKey) => {
+      claimed.push(agendaKey)
+      return agendaKey === agendas[0] ? new Promise((resolve) => (answer = resolve)) : Promise.resolve([])
+    })
+    const round = sweeper.sweep()
+    await until(() => claimed.length === SHARDS && list.asked.length > 0)
+    expect(claimed).toEqual(agendas)
+    answer([])
+    expect(await round).toBe(true)
+    expect(claimed).toEqual(agendas)
+  })
+
+  it('asks Redis for a few at a time, and for none once it is stopped', async () => {
+    const waiting: (() => void)[] = []
+    const sweeper = hotSweeper(SHARDS, new DueList(0), () => new Promise((resolve) => waiting.push(() => resolve([]))))
+    const round = sweeper.sweep()
+    await until(() => waiting.length > 0)
+    const atOnce = waiting.length
+    expect(atOnce).toBeLessThan(SHARDS)
+    waiting[0]?.()
+    await until(() => waiting.length === atOnce + 1)
+    await sweeper.stop()
+    for (const answer of waiting) answer()
+    await round
+    expect(waiting).toHaveLength(atOnce + 1)
+  })
+
+  it('tells that one of them failed', async () => {
+    const sweeper = hotSweeper(SHARDS, new DueList(0), async (agendaKey) => {
+      if (agendaKey === agendas[17]) throw new Error('away')
+      return []
+    })
+    expect(await sweeper.sweep()).toBe(false)
   })
 })

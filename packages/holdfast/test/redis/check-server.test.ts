@@ -49,6 +49,7 @@ describe('on a real server', () => {
     const redis = new RedisConnection(server.url)
     const checks = await inspectRedis(redis, { memory: true })
     expect(checks.map(({ setting, severity }) => `${setting} ${severity}`)).toEqual([
+      'rights ok',
       'redis_version ok',
       'role ok',
       'maxmemory_policy danger',

@@ -3,7 +3,7 @@ import { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { Locks } from '../../src/lock/index.js'
 import { type Command, checkoutWords, command, emptyStock } from '../../src/machine/index.js'
-import { Keys, type Place, type Script, ScriptError, scripts } from '../../src/redis/index.js'
+import { Keys, type Place, type Script, scripts } from '../../src/redis/index.js'
 import { lockTake } from '../../src/redis/scripts.generated.js'
 import { type SequencedCommand, Sequencer } from '../../src/sequencer/index.js'
 import { emptyState } from '../machine/oracle.js'
@@ -57,7 +57,7 @@ describe('a script that touches more than its KEYS is caught', () => {
     ['everything', "return redis.call('FLUSHALL')"],
   ])('%s', async (_, code) => {
     const bad = script('bad', 'keys 1 | resend safe', code)
-    await expect(runner.run(bad, ['hf:test:{0}:wallet:v1:x'], ['y'])).rejects.toBeInstanceOf(ScriptError)
+    await expect(runner.run(bad, ['hf:test:{0}:wallet:v1:x'], ['y'])).rejects.toThrow(/^(script )?bad/)
     expect(await runner.denied()).toHaveLength(1)
   })
 
@@ -105,6 +105,18 @@ describe('every shipped script', () => {
     expect(await runner.denied()).toEqual([])
     const reached = new Set(await runner.reached())
     expect(shipped.flatMap(sitesOf).filter((site) => !reached.has(site))).toEqual([])
+  })
+})
+
+describe('the probe', () => {
+  const commandsOf = ({ source }: Script) =>
+    [...source.matchAll(/(?:redis\.p?call|in_parts)\('([A-Z]+)'/g)].map(([, name]) => name)
+
+  it('tries every command that a script of the sequencer calls: no right is missed later', () => {
+    const tried = commandsOf(scripts.redisProbe)
+    const called = shipped.filter(({ name }) => /^(agenda|load|stock|wallet|witness)_/.test(name)).flatMap(commandsOf)
+    expect(called.length).toBeGreaterThan(tried.length)
+    expect([...new Set(called)].filter((name) => !tried.includes(name))).toEqual([])
   })
 })
 

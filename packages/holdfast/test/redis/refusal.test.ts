@@ -26,15 +26,30 @@ describe('an answer of the server', () => {
     ['NOREPLICAS Not enough good replicas to write.', 'NOREPLICAS', false],
     ['MISCONF Redis is configured to save RDB snapshots, but it is currently not able to persist', 'MISCONF', false],
     ['NOAUTH Authentication required.', 'NOAUTH', false],
+    ["NOPERM this user has no permissions to run the 'evalsha' command", 'NOPERM', false],
+    ["NOPERM User app has no permissions to run the 'evalsha' command", 'NOPERM', false],
+    ['NOPERM this user has no permissions to access one of the keys used as arguments', 'NOPERM', false],
+    ['NOPERM No permissions to access a key', 'NOPERM', false],
+    ["ERR unknown command 'evalsha', with args beginning with: '9f2c' '1' 'key' ", 'NOPERM', false],
   ])('that nothing ran: %s', (message, code, again) => {
     expect(reply(message)).toEqual({ kind: 'refused', code, again, reason: message })
+  })
+
+  it.each([
+    "ERR The user executing the script can't run this command or subcommand script: 9f2c, on @user_script:2.",
+    "ERR ACL failure in script: User app has no permissions to run the 'info' command script: on @user_script:2.",
+    'ERR Unknown Redis command called from script script: 9f2c, on @user_script:1.',
+    'ERR Unknown command called from script script: on @user_script:1.',
+  ])('that a command inside of the script is not ours to run: %s', (message) => {
+    expect(reply(message)).toEqual({ kind: 'forbidden', code: 'NOPERM', reason: message })
   })
 
   it.each([
     'ERR user_script:1: oops script: 9f2c, on @user_script:1.',
     'ERR Error running script (call to f_9f2c): @user_script:1: user_script:1: not -READONLY at all',
     'WRONGTYPE Operation against a key holding the wrong kind of value script: 9f2c, on @user_script:1.',
-    'NOPERM this user has no permissions to access one of the keys used as arguments',
+    "ERR The user executing the script can't access at least one of the keys mentioned in the command arguments script: 9f2c, on @user_script:1.",
+    'ERR ACL failure in script: No permissions to access a key script: on @user_script:1.',
     "CROSSSLOT Keys in request don't hash to the same slot",
   ])('that the script failed: %s', (message) => {
     expect(reply(message)).toEqual({ kind: 'broken', reason: message })

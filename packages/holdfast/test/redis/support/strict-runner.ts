@@ -7,13 +7,14 @@ import {
   type ScriptArg,
   type ScriptRunner,
 } from '../../../src/redis/index.js'
+import { RIGHTS } from './rights.js'
 
 const USER = 'strict'
 const PASSWORD = 'strict'
 const REACHED = 'test:reached'
 const CALL = /redis\.(p?call)\(/g
-/** Commands that see keys without naming them. INFO is the one that scripts need of the dangerous ones. */
-const COMMANDS = ['+@all', '-@dangerous', '+info', '-scan', '-randomkey', '-dbsize']
+/** What users are told to allow, without the commands that see keys and don't name them. */
+const COMMANDS = [...RIGHTS.commands, '-scan', '-randomkey', '-dbsize']
 
 /** What a call site is known by, also where an include brings it into several scripts: its text up to the end of the line. */
 const siteAt = (source: string, at: number) => source.slice(at, source.indexOf('\n', at))
