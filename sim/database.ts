@@ -90,11 +90,21 @@ export class SimDatabase {
     return runs.map((run) => this.#appendRun(run))
   }
 
+  /** An append of these would write nothing. */
+  hasAll(runs: readonly Run[]): boolean {
+    return runs.every((run) => this.#isPresent(run))
+  }
+
+  #isPresent({ ref, entries }: Run): boolean {
+    const last = entries.at(-1) as Entry
+    return this.#wallets.get(ref)?.entries[last.seq - 1]?.hash === last.hash
+  }
+
   #appendRun(run: Run): number | null {
     const wallet = this.#wallets.get(run.ref)
     if (!wallet) return null
     const last = run.entries.at(-1) as Entry
-    const present = wallet.entries[last.seq - 1]?.hash === last.hash ? Number.POSITIVE_INFINITY : null
+    const present = this.#isPresent(run) ? Number.POSITIVE_INFINITY : null
     if (!this.#continues(wallet.row, run)) return present
     const after = wallet.row.seq
     const fresh = run.entries.filter(({ seq }) => seq > after)

@@ -34,8 +34,8 @@ class SimIntentsOf<I extends object, B extends Written> implements Intents<I, B>
     return this.#statement(`${this.#what.toLowerCase()}Numbers`, false, () => this.#table.numbers())
   }
 
-  claim(upTo: number, most: number): Promise<Open<I>[]> {
-    return this.#statement(`claim${this.#what}s`, true, () => this.#table.claim(upTo, most))
+  claim(upTo: number, most: number, except: readonly number[] = []): Promise<Open<I>[]> {
+    return this.#statement(`claim${this.#what}s`, true, () => this.#table.claim(upTo, most, except))
   }
 
   end(ended: readonly Open<I>[]): Promise<void> {
@@ -123,8 +123,8 @@ export class IntentTable<I extends object, B extends Written> {
     return oldest && newest ? { oldest: oldest.attempt, newest: newest.attempt } : null
   }
 
-  claim(upTo: number, most: number): Open<I>[] {
-    const found = this.open.filter(({ attempt }) => attempt <= upTo).slice(0, most)
+  claim(upTo: number, most: number, except: readonly number[]): Open<I>[] {
+    const found = this.open.filter(({ attempt }) => attempt <= upTo && !except.includes(attempt)).slice(0, most)
     return found.map((row) => {
       const claimed = { ...row, attempt: this.#number() }
       this.#rows.set(this.#rules.nameOf(row), claimed)

@@ -28,6 +28,7 @@ import type { Entry, Stock } from '../packages/holdfast/src/machine/index.js'
 import { PostgresError } from '../packages/holdfast/src/postgres/index.js'
 import type { Reconcilable } from '../packages/holdfast/src/reconcile/index.js'
 import type { SimDatabase } from './database.js'
+import type { Writes } from './postgres.js'
 
 const APPENDED: Verdict = { type: 'appended' }
 const THERE: Verdict = { type: 'there' }
@@ -40,7 +41,7 @@ const LOCK_NOT_AVAILABLE = '55P03'
  */
 export type Statement = <T>(
   name: string,
-  writes: boolean,
+  writes: Writes,
   run: (locked: boolean) => T,
   tells?: (found: T) => boolean,
 ) => Promise<T>
@@ -111,13 +112,18 @@ export class SimJournal implements Journal, Reconcilable {
   #send(runs: readonly Run[], skipLocked: boolean) {
     return this.#waitOnce(
       (skippedLocked) =>
-        this.#statement('append', true, (locked) => {
-          const clock = this.#database.clock
-          // The first wallet of the batch is the one that somebody keeps locked.
-          const left = skippedLocked && locked ? runs.slice(1) : runs
-          const appended = this.#database.append(left)
-          return { appended: left === runs ? appended : [null, ...appended], clock, skippedLocked }
-        }),
+        this.#statement(
+          'append',
+          () => !this.#database.hasAll(runs),
+          (locked) => {
+            const clock = this.#database.clock
+            // The first wallet of the batch is the one that somebody keeps locked.
+            const left = skippedLocked && locked ? runs.slice(1) : runs
+            const appended = this.#database.append(left)
+            return { appended: left === runs ? appended : [null, ...appended], clock, skippedLocked }
+          },
+          ({ appended }) => appended.some((after) => after !== null),
+        ),
       skipLocked,
     )
   }

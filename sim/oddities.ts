@@ -96,15 +96,21 @@ export class Oddities {
     this.#world.tell(() => `a clock leaps ahead to ${Math.round(server.skewMs)}`)
   }
 
-  /** Commits hang, and the primary comes back before anybody has reached the standby; then that is reached again, or takes over as it is. */
+  /**
+   * Commits hang, and the primary comes back before anybody has reached the standby; then that is reached again, or takes over as it is. Again and
+   * again, and soon: who has waited for long begins nothing.
+   */
   #comeBack(chance: Chance): void {
     const { postgres } = this.#target.servers
     postgres.loseStandby()
-    const comeBack = () => {
-      if (postgres.comeBackAlone() === null) return
-      this.#target.note('postgres_comes_back_alone')
-      this.#plan(() => postgres.endAlone(chance.happens(0.7)), 3_000, chance)
+    const end = () => {
+      postgres.endAlone(chance.happens(0.7))
+      this.#plan(() => this.#comeBack(chance), 3_000, chance)
     }
-    this.#plan(comeBack, 1_500, chance)
+    const comeBack = () => {
+      if (postgres.comeBackAlone() !== null) this.#target.note('postgres_comes_back_alone')
+      this.#plan(end, 1_000, chance)
+    }
+    this.#plan(comeBack, 100, chance)
   }
 }

@@ -9,6 +9,9 @@ interface Hanging {
   cut(): void
 }
 
+/** Whether a statement has something to commit; or how to tell once it is its turn. */
+export type Writes = boolean | (() => boolean)
+
 /**
  * Postgres of one simulation: a primary and its standby, and all that can befall them.
  *
@@ -43,8 +46,10 @@ export class PostgresServer {
     })
   }
 
-  execute(writes: boolean, statement: Omit<Hanging, 'arrivedAt'>): void {
-    if (writes && this.#hanging) this.#hanging.push({ ...statement, arrivedAt: this.#world.now })
+  execute(writes: Writes, statement: Omit<Hanging, 'arrivedAt'>): void {
+    // While the standby has all that can be seen it makes no difference: what it tells waits as well.
+    const commits = this.#standby && typeof writes === 'function' ? writes() : writes !== false
+    if (commits && this.#hanging) this.#hanging.push({ ...statement, arrivedAt: this.#world.now })
     else statement.run()
   }
 

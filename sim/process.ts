@@ -15,6 +15,7 @@ import { readBatch, Sequencer } from '../packages/holdfast/src/sequencer/index.j
 import type { Telemetry } from '../packages/holdfast/src/telemetry/index.js'
 import { SimIntents, SimPayments } from './intents.js'
 import { SimJournal } from './journal.js'
+import type { Writes } from './postgres.js'
 import type { RedisServer, Servers } from './servers.js'
 import type { Reply } from './valkey.js'
 import type { World } from './world.js'
@@ -309,7 +310,7 @@ export class Process {
   /** As the pool of the product does it: a server that is not known yet is asked first whether it has what it should have. */
   async #proven<T>(
     name: string,
-    writes: boolean,
+    writes: Writes,
     run: (locked: boolean) => T,
     tells?: (result: T) => boolean,
   ): Promise<T> {
@@ -330,7 +331,7 @@ export class Process {
    */
   #statement<T>(
     name: string,
-    writes: boolean,
+    writes: Writes,
     run: (locked: boolean) => T,
     tells: (result: T) => boolean = () => false,
   ): Promise<T> {
@@ -377,7 +378,7 @@ export class Process {
       this.#world.plan(this.#delayMs(), () => {
         if (!postgres.up) return fail('not_executed', this.#delayMs())
         if (session !== postgres.session) return fail('unknown', this.#delayMs())
-        if (writes && chance.happens(this.#weather.contended)) {
+        if (writes !== false && chance.happens(this.#weather.contended)) {
           this.#note('postgres_undone')
           return fail('retry', this.#delayMs(), chance.pick(['40P01', '55P03']))
         }

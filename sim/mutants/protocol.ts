@@ -122,7 +122,8 @@ export const PROTOCOL: readonly Mutant[] = [
     patches: [
       { file: 'sim/postgres.ts', find: 'this.execute(this.#standby !== null, statement)', replace: 'statement.run()' },
     ],
-    within: 400,
+    within: 60,
+    from: 100,
   },
   {
     rule: 'take-over first',

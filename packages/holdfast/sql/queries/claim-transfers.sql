@@ -1,7 +1,8 @@
--- Those that have waited longest, with numbers up to $1, at most $2. What somebody else is just setting to work on is left to him: several
--- who ask at once get others each.
+-- Those that have waited longest, with numbers up to $1, at most $2; not $3: who asks is at work on these. What somebody else is just setting to
+-- work on is left to him: several who ask at once get others each.
 WITH found AS (
-  SELECT attempt FROM transfers WHERE attempt <= $1::bigint ORDER BY attempt LIMIT $2 FOR UPDATE SKIP LOCKED
+  SELECT attempt FROM transfers WHERE attempt <= $1::bigint AND attempt <> ALL ($3::bigint[])
+  ORDER BY attempt LIMIT $2 FOR UPDATE SKIP LOCKED
 )
 UPDATE transfers t SET attempt = DEFAULT
 FROM found WHERE t.attempt = found.attempt

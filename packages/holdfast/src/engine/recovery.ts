@@ -12,7 +12,10 @@ interface Claimed {
 export interface Recoverable {
   /** In logs. */
   readonly name: string
-  readonly intents: { numbers(): Promise<Numbers | null>; claim(upTo: number, most: number): Promise<Claimed[]> }
+  readonly intents: {
+    numbers(): Promise<Numbers | null>
+    claim(upTo: number, most: number, except: readonly number[]): Promise<Claimed[]>
+  }
   /** Brings one that was claimed to an end. Which, in metrics. */
   recover(intent: Claimed, patience: Patience): Promise<string>
 }
@@ -27,7 +30,8 @@ class Kind {
   readonly recoverable: Recoverable
   /** In order. All but the first are too young to count. */
   marks: Mark[] = []
-  readonly underWay = new Set<Promise<void>>()
+  /** By their numbers. */
+  readonly underWay = new Map<number, Promise<void>>()
   claiming: Promise<void> | null = null
 
   constructor(recoverable: Recoverable) {
@@ -76,7 +80,7 @@ export class Recovery {
     this.#stopped = true
     this.#cancel?.()
     await this.#looking
-    await Promise.all(this.#kinds.flatMap(({ claiming, underWay }) => [claiming, ...underWay]))
+    await Promise.all(this.#kinds.flatMap(({ claiming, underWay }) => [claiming, ...underWay.values()]))
   }
 
   /** Postgres may be as it was before, and give the same numbers to others. */
@@ -115,18 +119,21 @@ export class Recovery {
       while (!this.#stopped) {
         const room = options.claimMax - underWay.size
         if (room === 0) {
-          await Promise.race(underWay)
+          await Promise.race(underWay.values())
           // Those that were answered together with it are over then, too.
           await new Promise<void>((resolve) => clock.soon(resolve))
           continue
         }
         const { marks } = kind
-        const claimed = await recoverable.intents.claim(this.#oldUpTo(kind), room)
+        const claimed = await recoverable.intents.claim(this.#oldUpTo(kind), room, [...underWay.keys()])
         // What was claimed by numbers that count no more is left to who finds it.
         if (this.#stopped || kind.marks !== marks) return
         for (const intent of claimed) {
-          const work = this.#recover(recoverable, intent).finally(() => underWay.delete(work))
-          underWay.add(work)
+          const { attempt } = intent
+          underWay.set(
+            attempt,
+            this.#recover(recoverable, intent).finally(() => underWay.delete(attempt)),
+          )
         }
         if (claimed.length < room) return
       }

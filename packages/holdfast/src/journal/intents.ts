@@ -51,8 +51,11 @@ export interface Intents<I = Intent, B extends Written = Begun> {
   begin(intents: readonly I[]): Promise<B[]>
   /** Of those that are open; null: none are. */
   numbers(): Promise<Numbers | null>
-  /** Sets to work on those that nobody did for longest, with numbers up to this one: each has another then, and nobody else gets it. */
-  claim(upTo: number, most: number): Promise<Open<I>[]>
+  /**
+   * Sets to work on those that nobody did for longest, with numbers up to this one: each has another then, and nobody else gets it. Without
+   * `except`: on these it is at work.
+   */
+  claim(upTo: number, most: number, except?: readonly number[]): Promise<Open<I>[]>
   /** Finished or undone: not open any more. With an attempt: unless somebody set to work on it since; 0: in any case. */
   end(ended: readonly Open<I>[]): Promise<void>
 }
@@ -113,8 +116,8 @@ export class PostgresIntents implements TransferIntents {
     return numbersIn(await this.#postgres.query('transferNumbers', []))
   }
 
-  async claim(upTo: number, most: number): Promise<OpenIntent[]> {
-    return (await this.#postgres.query<IntentRow>('claimTransfers', [upTo, most])).map(openOf)
+  async claim(upTo: number, most: number, except: readonly number[] = []): Promise<OpenIntent[]> {
+    return (await this.#postgres.query<IntentRow>('claimTransfers', [upTo, most, `{${except}}`])).map(openOf)
   }
 
   async end(ended: readonly OpenIntent[]): Promise<void> {

@@ -84,8 +84,8 @@ export class PostgresPayments implements PaymentIntents {
     return numbersIn(await this.#postgres.query('paymentNumbers', []))
   }
 
-  async claim(upTo: number, most: number): Promise<Open<PaymentIntent>[]> {
-    const rows = await this.#postgres.query<PaymentRow>('claimPayments', [upTo, most])
+  async claim(upTo: number, most: number, except: readonly number[] = []): Promise<Open<PaymentIntent>[]> {
+    const rows = await this.#postgres.query<PaymentRow>('claimPayments', [upTo, most, `{${except}}`])
     return rows.map(({ amount, perBuyer, attempt, ...rest }) => ({
       ...rest,
       amount: Number(amount),

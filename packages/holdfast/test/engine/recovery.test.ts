@@ -13,7 +13,7 @@ let clock: TestClock
 let postgres: { open: boolean }
 let recovery: Recovery
 /** How each is recovered. */
-let recover: () => Promise<string>
+let recover: (attempt: number) => Promise<string>
 
 beforeEach(() => {
   open = []
@@ -23,7 +23,7 @@ beforeEach(() => {
   postgres = { open: false }
   recover = async () => ''
   recovery = new Recovery({ clock, options: DEFAULT_OPTIONS, postgres, telemetry: {} } as unknown as Context, [
-    { name: 'payment', intents: { numbers, claim }, recover: () => recover() },
+    { name: 'payment', intents: { numbers, claim }, recover: ({ attempt }) => recover(attempt) },
   ])
   recovery.start()
 })
@@ -33,11 +33,11 @@ const begin = (count = 1) => open.push(...Array.from({ length: count }, () => ne
 
 const numbers = async () => (open.length > 0 ? { oldest: Math.min(...open), newest: Math.max(...open) } : null)
 
-async function claim(upTo: number, most: number) {
-  const found = open.filter((attempt) => attempt <= upTo).slice(0, most)
+async function claim(upTo: number, most: number, except: readonly number[]) {
+  const found = open.filter((attempt) => attempt <= upTo && !except.includes(attempt)).slice(0, most)
   open = open.filter((attempt) => !found.includes(attempt))
   claimed.push(...found)
-  return found.map((attempt) => ({ attempt }))
+  return found.map(() => ({ attempt: next++ }))
 }
 
 async function pass(ms: number) {
@@ -91,6 +91,22 @@ it('takes others while some take all their time', async () => {
   expect(claimed).toHaveLength(10 * claimMax)
   expect(release).toHaveLength(claimMax - 1)
   for (const go of release) go()
+})
+
+it('does not take again what it is at work on itself, however long that takes', async () => {
+  begin()
+  let finish = () => {}
+  recover = (attempt) =>
+    new Promise((resolve) => {
+      open = [attempt]
+      finish = () => resolve('')
+    })
+  await pass(3 * transferGraceMs)
+  expect(claimed).toEqual([1])
+  finish()
+  await pass(2 * sweepEveryMs)
+  expect(claimed).toEqual([1, 2])
+  finish()
 })
 
 it('takes for old what came to be seen late, if its number had been given long before', async () => {

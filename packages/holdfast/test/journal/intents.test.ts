@@ -125,6 +125,13 @@ describe.each(Object.keys(SUBJECTS))('transfers that are under way, in the table
     expect(await subject.intents.claim(upTo, 2)).toEqual([])
   })
 
+  test('are not claimed by who is at work on them', async () => {
+    const { intents, attempts } = await beginAlone(3)
+    const [first, , last] = attempts as [number, number, number]
+    const claimed = await subject.intents.claim(last, 10, [first, last])
+    expect(claimed).toMatchObject([{ key: intents[1]?.key }])
+  })
+
   test('are claimed by one of those who ask at once', async () => {
     const { intents, attempts } = await beginAlone(60)
     const upTo = attempts.at(-1) as number
