@@ -23,8 +23,9 @@ export async function within<T>(
   let abort = () => {}
   const stopped = new Promise<never>((_, reject) => {
     const end = (error: HoldfastError) => {
-      stop.abort(error)
+      // In this order: what the work makes of being stopped is not what the caller hears.
       reject(error)
+      stop.abort(error)
     }
     abort = () => end(new HoldfastError('aborted', 'The caller stopped waiting'))
     timer = setTimeout(
