@@ -5,6 +5,7 @@ import {
   checkServer,
   migrate,
   Postgres,
+  PostgresError,
   type PostgresOptions,
   type PostgresSource,
   readSettings,
@@ -19,6 +20,8 @@ import * as check from './validate.js'
 
 const DEFAULT_SHARDS = 64
 const REDIS_PATIENCE_MAX_MS = 600_000
+/** What Postgres calls it that it has no such database. */
+const NO_DATABASE = '3D000'
 
 export interface Limits {
   /** Operations under way in this process. Default 20,000. */
@@ -117,7 +120,9 @@ export async function open(options: ConnectOptions): Promise<{ tenant: string; s
   try {
     // Connects while the database is being prepared.
     redis = redisOf(options, telemetry)
-    const settings = await prepare(postgres, options, { shards, strict, migrates }, telemetry)
+    const settings = await prepare(postgres, options, { shards, strict, migrates }, telemetry).catch((error) => {
+      throw isMissing(error) ? new HoldfastError('incompatible', error.message, { sqlstate: NO_DATABASE }) : error
+    })
     shared = share(redis, postgres, {
       settings,
       durability,
@@ -155,6 +160,10 @@ function postgresOf({ postgres, postgresOptions, schema }: ConnectOptions, telem
 function redisOf({ redis, redisOptions }: ConnectOptions, telemetry: Telemetry): RedisConnection {
   return redis instanceof RedisConnection ? redis : new RedisConnection(redis, { ...redisOptions, telemetry })
 }
+
+/** Only at the start: one that was there may be gone for a while, as when it is restored, and then it pays to try again. */
+const isMissing = (error: unknown): error is PostgresError =>
+  error instanceof PostgresError && error.sqlstate === NO_DATABASE
 
 async function checkRedis(
   redis: RedisConnection,

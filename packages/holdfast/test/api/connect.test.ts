@@ -57,6 +57,13 @@ describe('connecting', () => {
     expect(Date.now() - started).toBeLessThan(5_000)
   })
 
+  it('does not ask to try again where the server has no such database', async () => {
+    const postgres = Object.assign(new URL(await emptyDatabase()), { pathname: '/none' }).href
+    const error = await refusal(Holdfast.connect({ redis: NO_REDIS, postgres }))
+    expect(error).toMatchObject({ code: 'incompatible', retryable: false, sqlstate: '3D000' })
+    expect(error.message).toContain('the server has no such database')
+  })
+
   it('uses clients that were brought, and leaves them open', async () => {
     const redis = new Redis(await freshRedis(), { keyPrefix: 'app:', enableAutoPipelining: true })
     const pool = new pg.Pool({ connectionString: await freshDatabase(), max: 3 })
