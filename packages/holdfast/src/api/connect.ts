@@ -90,9 +90,47 @@ export interface ConnectOptions {
   readonly engine?: Partial<EngineOptions>
 }
 
+const CONNECT_NAMES = check.namesOf<ConnectOptions>({
+  redis: true,
+  postgres: true,
+  tenant: true,
+  shards: true,
+  durability: true,
+  timeout: true,
+  redisPatience: true,
+  schema: true,
+  migrate: true,
+  strict: true,
+  telemetry: true,
+  redisOptions: true,
+  postgresOptions: true,
+  audit: true,
+  saleAttempts: true,
+  earlyReject: true,
+  limits: true,
+  engine: true,
+})
+const LIMIT_NAMES = check.namesOf<Limits>({ operations: true, backlog: true, backlogPerWallet: true })
+const REDIS_NAMES = check.namesOf<NonNullable<ConnectOptions['redisOptions']>>({
+  connections: true,
+  commandTimeoutMs: true,
+  connectTimeoutMs: true,
+})
+const POSTGRES_NAMES = check.namesOf<NonNullable<ConnectOptions['postgresOptions']>>({
+  maxConnections: true,
+  connectTimeoutMs: true,
+  answerTimeoutMs: true,
+  settingsScope: true,
+  prepared: true,
+  synchronousCommit: true,
+  statementTimeoutMs: true,
+  lockTimeoutMs: true,
+  idleInTransactionTimeoutMs: true,
+})
+
 /** Both servers there and fit for use, and the engine at work on them; or nothing is left behind. */
 export async function open(options: ConnectOptions): Promise<{ tenant: string; shared: Shared }> {
-  const given = check.options('options', options)
+  const given = check.options('options', options, CONNECT_NAMES)
   check.given('redis', given.redis, 'a URL, options or an ioredis client')
   check.given('postgres', given.postgres, 'a URL, options of pg or a pool of pg')
   const tenant = check.tenant(given.tenant ?? 'default')
@@ -109,6 +147,8 @@ export async function open(options: ConnectOptions): Promise<{ tenant: string; s
   const earlyReject = checkEarlyReject(given.earlyReject)
   const strict = check.flag('strict', given.strict)
   const migrates = check.flag('migrate', given.migrate ?? true)
+  check.options('redisOptions', given.redisOptions, REDIS_NAMES)
+  check.options('postgresOptions', given.postgresOptions, POSTGRES_NAMES)
   const { telemetry = {} } = options
   const postgres = postgresOf(options, telemetry)
   let redis: RedisConnection | undefined
@@ -183,7 +223,7 @@ async function checkRedis(
 }
 
 function checkLimits(given: unknown): Required<Limits> {
-  const limits = check.options('limits', given)
+  const limits = check.options('limits', given, LIMIT_NAMES)
   return {
     operations: check.integer('limits.operations', limits.operations ?? 20_000, 1, 1_000_000),
     backlog: check.integer('limits.backlog', limits.backlog ?? 50_000, 1, 1_000_000),

@@ -4,14 +4,16 @@ import { type Entry, type Meter, readMeter } from '../machine/index.js'
 import { type Receipt, receiptOf } from './receipt.js'
 import { type Begun, type SessionState, stateOf } from './session-state.js'
 import { SessionStream, type StreamOptions } from './stream.js'
-import { checkOptions, type OperationOptions, perform, type Tenant } from './tenant.js'
+import { checkOptions, OPERATION_NAMES, type OperationOptions, perform, type Tenant } from './tenant.js'
 import * as check from './validate.js'
-import { type WaitOptions, within } from './waiting.js'
+import { WAIT_NAMES, type WaitOptions, within } from './waiting.js'
 
 export interface TickOptions extends Omit<OperationOptions, 'key' | 'retry'> {
   /** By units: all that was delivered so far, never a difference. By time: none. */
   readonly total?: number
 }
+
+const TICK_NAMES = new Set(['total', ...OPERATION_NAMES])
 
 /** A session as it stood after an operation. */
 export interface SessionReceipt extends SessionState {
@@ -63,7 +65,7 @@ export class SessionRef {
 
   /** As the journal has it. */
   async get(options: WaitOptions = {}): Promise<SessionState> {
-    return within(this.#tenant.timeoutMs, check.options('options', options), async () => {
+    return within(this.#tenant.timeoutMs, check.options('options', options, WAIT_NAMES), async () => {
       const begun = await this.#begin()
       return stateOf(begun, (await this.#lastEntry()) ?? begun.entry)
     })
@@ -82,8 +84,8 @@ export class SessionRef {
 
   /** Whatever can be wrong with the options is told before the journal is asked for the terms. */
   #check(options: TickOptions): number | undefined {
-    const { total } = check.options('options', options)
-    checkOptions(options, this.#tenant.durability)
+    const { total } = check.options('options', options, TICK_NAMES)
+    checkOptions(options, this.#tenant.durability, TICK_NAMES)
     return total === undefined ? undefined : check.amount('total', total, 0)
   }
 
@@ -124,7 +126,13 @@ export class SessionRef {
     // Without a total the units stay as they were charged.
     const meter: Meter = { ...terms, measure: terms.counting === 'units' ? (total ?? 0) : entry.at }
     try {
-      const outcome = await perform(this.#tenant, this.walletId, { kind, key, hold: this.id, meter }, options)
+      const outcome = await perform(
+        this.#tenant,
+        this.walletId,
+        { kind, key, hold: this.id, meter },
+        options,
+        TICK_NAMES,
+      )
       return { ...stateOf(begun, outcome.entry as Entry), receipt: receiptOf(outcome) }
     } catch (error) {
       if (HoldfastError.is(error, 'hold_not_found')) throw new HoldfastError('session_not_found')

@@ -9,6 +9,8 @@ export interface WaitOptions {
   readonly signal?: AbortSignal
 }
 
+export const WAIT_NAMES = check.namesOf<WaitOptions>({ timeout: true, signal: true })
+
 /** Ends the waiting when the time is up or the caller says so; `stop` then tells the work that nobody wants it any more. */
 export async function within<T>(
   defaultMs: number,
