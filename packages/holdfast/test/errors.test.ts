@@ -146,7 +146,7 @@ function errorsPage(): string {
         type: 'urn:holdfast:error:insufficient_funds',
         title: 'insufficient funds',
         status: 409,
-        detail: 'debit: expected at most the available 42, got 100',
+        detail: ERRORS.insufficient_funds.meaning,
         code: 'insufficient_funds',
         retryable: false,
         requestId: '0c38ba9c-2c61-4654-a858-727ecc4c1aed',

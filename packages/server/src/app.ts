@@ -70,6 +70,10 @@ export async function createApp(options: AppOptions): Promise<FastifyInstance> {
     genReqId: requestIdOf,
     bodyLimit: options.bodyMaxBytes ?? BODY_MAX_BYTES,
     requestTimeout: REQUEST_TIMEOUT_MS,
+    // Metadata is anything that is JSON, and comes back as it is. Nothing here copies members by assigning to them: a body is checked
+    // against its schema, taken apart and spread, none of which sets a prototype.
+    onProtoPoisoning: 'ignore',
+    onConstructorPoisoning: 'ignore',
     routerOptions: { maxParamLength: PATH_PARAMETER_MAX },
     // While stopping: idle connections are closed, and who still asks on a live one is answered.
     forceCloseConnections: 'idle',

@@ -111,7 +111,13 @@ describe('an error', () => {
       const response = await app.inject(url)
       expect(response.headers['content-type']).toBe('application/problem+json')
       expect(response.json()).toMatchObject(
-        url === '/%zz' ? { status: 400, code: 'invalid_argument' } : { status: 404, code: 'route_not_found' },
+        url === '/%zz'
+          ? { status: 400, code: 'invalid_argument' }
+          : {
+              status: 404,
+              code: 'route_not_found',
+              detail: 'There is nothing at GET of this path: /docs shows what there is',
+            },
       )
     },
   )
@@ -161,6 +167,19 @@ describe('an error', () => {
       headers: { 'content-type': type },
     })
     expect(response.json()).toMatchObject({ status, code })
+  })
+
+  it('of a body of another kind names the header that is missing', async () => {
+    await makeApp()
+    const type = 'application/x-www-form-urlencoded'
+    const url = '/tried/user_42/debits'
+    const response = await app.inject({ method: 'POST', url, payload: '{}', headers: { 'content-type': type } })
+    expect(response.json()).toMatchObject({
+      status: 400,
+      argument: 'header.content-type',
+      detail:
+        'header.content-type: expected application/json, got something else. Add the header Content-Type: application/json',
+    })
   })
 
   it('of what is not even HTTP is a problem too', async () => {

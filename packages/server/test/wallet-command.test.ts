@@ -66,7 +66,9 @@ describe('holdfast wallet', () => {
     const shown = await done('show', 'ann')
     expect(rowsOf(shown)).toMatchObject([{ AVAILABLE: '48,100', RESERVED: '0', 'CREDIT LIMIT': '70', ENTRIES: '12' }])
     expect(shown).toContain('{"plan":"pro"}')
-    expect(await done('explain', 'ann', 'call')).toContain('1,700 usd charged, 800 usd returned')
+    expect(await done('explain', 'ann', 'call')).toContain(
+      '1,700 minor units of usd charged, 800 minor units of usd returned',
+    )
   })
 
   it('pages, and says how to go on', async () => {
@@ -113,7 +115,7 @@ describe('holdfast wallet', () => {
   })
 
   it.each([
-    [['debit', 'w', '1.5'], '--amount: expected a whole number in the smallest unit'],
+    [['debit', 'w', '1.5'], '<amount>: expected a whole number in the smallest unit'],
     [['debit', 'w', '9007199254740992'], 'got "9007199254740992"'],
     [['settle', 'w', 'h', 'all'], '--total: expected a whole number'],
     [['hold', 'w', '1'], '--ttl: expected a number with ms, s, m, h or d, such as 15m, up to 400d, got nothing'],
@@ -122,7 +124,7 @@ describe('holdfast wallet', () => {
     [['credit', 'w', '1', '--metadata', '{a:1}'], '--metadata: expected JSON'],
     [['capture', 'w', 'h', '1', '--beyond', 'all'], '--beyond: expected one of reject, available'],
     [['extend', 'w', 'h'], 'Expected --amount, --ttl or both, got neither'],
-    [['show', 'a\nb'], '--wallet: expected 1 to 255 characters'],
+    [['show', 'a\nb'], '<wallet>: expected 1 to 255 characters'],
     [['show'], "missing required argument 'wallet'"],
     [['show', 'w', '--url', 'ftp://x'], '--url: expected a URL such as https://'],
     [['shwo', 'w'], "unknown command 'shwo'"],

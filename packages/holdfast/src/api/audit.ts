@@ -85,6 +85,32 @@ export interface FindingsOptions extends WaitOptions {
   readonly prefix?: string
 }
 
+const BACKGROUND_NAMES = check.namesOf<BackgroundAudit>({ every: true, repair: true, onReport: true, limits: true })
+const AUDIT_NAMES = check.namesOf<AuditOptions>({
+  shards: true,
+  repair: true,
+  full: true,
+  wait: true,
+  signal: true,
+  onProgress: true,
+})
+const REBUILD_NAMES = check.namesOf<RebuildOptions>({
+  shards: true,
+  usedWithin: true,
+  all: true,
+  force: true,
+  signal: true,
+  onProgress: true,
+})
+const FINDINGS_NAMES = check.namesOf<FindingsOptions>({
+  after: true,
+  limit: true,
+  since: true,
+  prefix: true,
+  timeout: true,
+  signal: true,
+})
+
 /** Something that audits have found, once or again and again. Kept for 90 days after the last time. */
 export interface KeptFinding extends Finding {
   readonly id: number
@@ -156,7 +182,7 @@ export class Auditing {
   }
 
   async audit(given: unknown): Promise<AuditReport> {
-    const options = check.options('options', given)
+    const options = check.options('options', given, AUDIT_NAMES)
     const shards = this.#shards(options.shards)
     const repair = options.repair === undefined || check.flag('repair', options.repair)
     const full = check.flag('full', options.full)
@@ -175,7 +201,7 @@ export class Auditing {
   }
 
   async findings({ keys: { tenant }, timeoutMs }: Tenant, given: unknown): Promise<KeptFinding[]> {
-    const options = check.options('options', given)
+    const options = check.options('options', given, FINDINGS_NAMES)
     const after = check.integer('after', options.after ?? 0, 0, Number.MAX_SAFE_INTEGER)
     const since = check.integer('since', options.since ?? 0, 0, Number.MAX_SAFE_INTEGER)
     const most = check.integer('limit', options.limit ?? PAGE_DEFAULT, 1, PAGE_MAX)
@@ -185,7 +211,7 @@ export class Auditing {
   }
 
   async rebuild(given: unknown): Promise<RebuildReport> {
-    const options = check.options('options', given)
+    const options = check.options('options', given, REBUILD_NAMES)
     const shards = this.#shards(options.shards)
     const all = check.flag('all', options.all)
     const force = check.flag('force', options.force)
@@ -251,7 +277,7 @@ export class Auditing {
 
 export function checkBackground(given: unknown): BackgroundAudit | false {
   if (given === false) return false
-  const options = check.options('audit', given)
+  const options = check.options('audit', given, BACKGROUND_NAMES)
   if (options.every !== undefined) check.integer('audit.every', options.every, 1, EVERY_MAX_MS)
   if (options.repair !== undefined) check.flag('audit.repair', options.repair)
   return options as BackgroundAudit

@@ -5,6 +5,7 @@ import {
   checkServer,
   migrate,
   Postgres,
+  PostgresError,
   type PostgresOptions,
   type PostgresSource,
   readSettings,
@@ -25,6 +26,8 @@ import * as check from './validate.js'
 
 const DEFAULT_SHARDS = 64
 const REDIS_PATIENCE_MAX_MS = 600_000
+/** What Postgres calls it that it has no such database. */
+const NO_DATABASE = '3D000'
 
 export interface Limits {
   /** Operations under way in this process, and a quarter of them of one wallet or one bucket of a sale. Default 20,000. */
@@ -93,9 +96,47 @@ export interface ConnectOptions {
   readonly engine?: Partial<EngineOptions>
 }
 
+const CONNECT_NAMES = check.namesOf<ConnectOptions>({
+  redis: true,
+  postgres: true,
+  tenant: true,
+  shards: true,
+  durability: true,
+  timeout: true,
+  redisPatience: true,
+  schema: true,
+  migrate: true,
+  strict: true,
+  telemetry: true,
+  redisOptions: true,
+  postgresOptions: true,
+  audit: true,
+  saleAttempts: true,
+  earlyReject: true,
+  limits: true,
+  engine: true,
+})
+const LIMIT_NAMES = check.namesOf<Limits>({ operations: true, backlog: true, backlogPerWallet: true })
+const REDIS_NAMES = check.namesOf<NonNullable<ConnectOptions['redisOptions']>>({
+  connections: true,
+  commandTimeoutMs: true,
+  connectTimeoutMs: true,
+})
+const POSTGRES_NAMES = check.namesOf<NonNullable<ConnectOptions['postgresOptions']>>({
+  maxConnections: true,
+  connectTimeoutMs: true,
+  answerTimeoutMs: true,
+  settingsScope: true,
+  prepared: true,
+  synchronousCommit: true,
+  statementTimeoutMs: true,
+  lockTimeoutMs: true,
+  idleInTransactionTimeoutMs: true,
+})
+
 /** Both servers there and fit for use, and the engine at work on them; or nothing is left behind. */
 export async function open(options: ConnectOptions): Promise<{ tenant: string; shared: Shared }> {
-  const given = check.options('options', options)
+  const given = check.options('options', options, CONNECT_NAMES)
   check.given('redis', given.redis, 'a URL, options or an ioredis client')
   check.given('postgres', given.postgres, 'a URL, options of pg or a pool of pg')
   const tenant = check.tenant(given.tenant ?? 'default')
@@ -112,6 +153,8 @@ export async function open(options: ConnectOptions): Promise<{ tenant: string; s
   const earlyReject = checkEarlyReject(given.earlyReject)
   const strict = check.flag('strict', given.strict)
   const migrates = check.flag('migrate', given.migrate ?? true)
+  check.options('redisOptions', given.redisOptions, REDIS_NAMES)
+  check.options('postgresOptions', given.postgresOptions, POSTGRES_NAMES)
   const { telemetry = {} } = options
   const postgres = postgresOf(options, telemetry)
   let redis: RedisConnection | undefined
@@ -123,7 +166,9 @@ export async function open(options: ConnectOptions): Promise<{ tenant: string; s
   try {
     // Connects while the database is being prepared.
     redis = redisOf(options, telemetry)
-    const settings = await prepare(postgres, options, { shards, strict, migrates }, telemetry)
+    const settings = await prepare(postgres, options, { shards, strict, migrates }, telemetry).catch((error) => {
+      throw isMissing(error) ? new HoldfastError('incompatible', error.message, { sqlstate: NO_DATABASE }) : error
+    })
     shared = share(redis, postgres, {
       settings,
       durability,
@@ -162,6 +207,10 @@ function redisOf({ redis, redisOptions }: ConnectOptions, telemetry: Telemetry):
   return redis instanceof RedisConnection ? redis : new RedisConnection(redis, { ...redisOptions, telemetry })
 }
 
+/** Only at the start: one that was there may be gone for a while, as when it is restored, and then it pays to try again. */
+const isMissing = (error: unknown): error is PostgresError =>
+  error instanceof PostgresError && error.sqlstate === NO_DATABASE
+
 async function checkRedis(
   redis: RedisConnection,
   durability: Durability,
@@ -183,7 +232,7 @@ async function checkRedis(
 }
 
 function checkLimits(given: unknown): Required<Limits> {
-  const limits = check.options('limits', given)
+  const limits = check.options('limits', given, LIMIT_NAMES)
   return {
     operations: check.integer('limits.operations', limits.operations ?? 20_000, 1, 1_000_000),
     backlog: check.integer('limits.backlog', limits.backlog ?? 50_000, 1, 1_000_000),

@@ -13,6 +13,8 @@ export interface ExclusiveOptions extends WaitOptions {
   readonly ttl?: number
 }
 
+const EXCLUSIVE_NAMES = check.namesOf<ExclusiveOptions>({ ttl: true, timeout: true, signal: true })
+
 /** What work under a lock gets. */
 export interface Lock {
   /** Grows from one holder to the next. What you write to can refuse a smaller one than it has seen: that came too late. */
@@ -28,7 +30,7 @@ export async function runExclusive<T>(
   given: unknown,
 ): Promise<T> {
   if (typeof work !== 'function') throw check.invalid('work', 'a function', `a ${typeof work}`)
-  const options = check.options('options', given)
+  const options = check.options('options', given, EXCLUSIVE_NAMES)
   const ttlMs = options.ttl === undefined ? TTL_DEFAULT_MS : check.integer('ttl', options.ttl, TTL_MIN_MS, TTL_MAX_MS)
   const signal = check.signal(options.signal)
   let taking: Promise<Lease> | undefined

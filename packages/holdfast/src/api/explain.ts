@@ -1,7 +1,7 @@
 import { HoldfastError } from '../errors/index.js'
 import { type FoundHold, type HoldReading, holdAfter, type MadeHold } from '../journal/index.js'
 import type { Entry as MachineEntry } from '../machine/index.js'
-import { decidedSince, type HoldState, holdStateOf, lookAt, type ReadOptions } from './reading.js'
+import { decidedSince, type HoldState, holdStateOf, lookAt, PAGE_NAMES, type ReadOptions } from './reading.js'
 import { type Entry, entryOf } from './receipt.js'
 import { tellHold, tellStep } from './telling.js'
 import type { Tenant } from './tenant.js'
@@ -62,7 +62,7 @@ export async function explainHold(
   id: string,
   given: unknown,
 ): Promise<HoldExplanation> {
-  const options = check.options('options', given)
+  const options = check.options('options', given, PAGE_NAMES)
   const { after = 0, limit = STEPS_DEFAULT } = options
   const from = check.integer('after', after, 0, Number.MAX_SAFE_INTEGER - 1)
   const most = check.integer('limit', limit, 1, STEPS_MAX)

@@ -1,7 +1,7 @@
 import { type ExplainOptions, explainHold, type HoldExplanation } from './explain.js'
 import { type HoldState, type ReadOptions, readHold } from './reading.js'
 import { type HoldFacts, type HoldReceipt, holdReceiptOf, type Receipt } from './receipt.js'
-import { type OperationOptions, perform, type Tenant } from './tenant.js'
+import { OPERATION_NAMES, type OperationOptions, type Own, perform, type Tenant } from './tenant.js'
 import * as check from './validate.js'
 
 export interface ChargeOptions extends OperationOptions {
@@ -15,6 +15,9 @@ export interface ExtendOptions extends OperationOptions {
   /** More time: milliseconds from now. Never shortens. */
   readonly ttl?: number
 }
+
+const CHARGE_NAMES = new Set([...OPERATION_NAMES, ...check.namesOf<Own<ChargeOptions>>({ beyond: true })])
+const EXTEND_NAMES = new Set([...OPERATION_NAMES, ...check.namesOf<Own<ExtendOptions>>({ amount: true, ttl: true })])
 
 /** A hold by its id, which is the key it was made with. Making one of these is no I/O. */
 export class HoldRef {
@@ -31,12 +34,12 @@ export class HoldRef {
   /** Spends out of the hold; as often as wanted. */
   async capture(amount: number, options: ChargeOptions): Promise<HoldReceipt> {
     const charge = { kind: 'capture' as const, amount: check.amount('amount', amount, 1), ...this.#beyond(options) }
-    return holdReceiptOf(await perform(this.#tenant, this.walletId, charge, options))
+    return holdReceiptOf(await perform(this.#tenant, this.walletId, charge, options, CHARGE_NAMES))
   }
 
   /** More money, more time, or both, in one step. */
   async extend(options: ExtendOptions): Promise<HoldReceipt> {
-    const { amount, ttl } = check.options('options', options)
+    const { amount, ttl } = check.options('options', options, EXTEND_NAMES)
     if (amount === undefined && ttl === undefined) throw check.invalid('options', 'amount, ttl or both', 'neither')
     const extension = {
       kind: 'extend' as const,
@@ -44,13 +47,13 @@ export class HoldRef {
       amount: amount === undefined ? 0 : check.amount('amount', amount, 1),
       ttlMs: ttl === undefined ? 0 : check.ttlMs(ttl),
     }
-    return holdReceiptOf(await perform(this.#tenant, this.walletId, extension, options))
+    return holdReceiptOf(await perform(this.#tenant, this.walletId, extension, options, EXTEND_NAMES))
   }
 
   /** Final: `total` is what the whole hold costs, captures included. What is not needed goes back. */
   async settle(total: number, options: ChargeOptions): Promise<HoldReceipt> {
     const charge = { kind: 'settle' as const, amount: check.amount('total', total, 0), ...this.#beyond(options) }
-    return holdReceiptOf(await perform(this.#tenant, this.walletId, charge, options))
+    return holdReceiptOf(await perform(this.#tenant, this.walletId, charge, options, CHARGE_NAMES))
   }
 
   /** Returns what is left, and closes. */
@@ -76,7 +79,7 @@ export class HoldRef {
   }
 
   #beyond(options: ChargeOptions): { hold: string; beyond: boolean } {
-    const { beyond = 'reject' } = check.options('options', options)
+    const { beyond = 'reject' } = check.options('options', options, CHARGE_NAMES)
     return {
       hold: this.#own(),
       beyond: check.oneOf('beyond', beyond, ['reject', 'available'] as const) === 'available',

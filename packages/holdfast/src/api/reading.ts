@@ -5,11 +5,11 @@ import type { Look } from '../sequencer/index.js'
 import { type Entry, entryOf, type HoldFacts } from './receipt.js'
 import type { Tenant } from './tenant.js'
 import * as check from './validate.js'
-import { type WaitOptions, within } from './waiting.js'
+import { WAIT_NAMES, type WaitOptions, within } from './waiting.js'
 
 export const PAGE_MAX = 1_000
 export const PAGE_DEFAULT = 100
-/** The last moment that a Date can name. */
+/** The last moment that a Date can name; the first is as long before 1970. */
 const TIME_MAX_MS = 8_640_000_000_000_000
 
 export interface ReadOptions extends WaitOptions {
@@ -23,6 +23,15 @@ export interface PageOptions extends ReadOptions {
   /** How many at most, 1 to 1,000. Default 100. */
   readonly limit?: number
 }
+
+export const READ_NAMES = check.namesOf<ReadOptions>({ pending: true, timeout: true, signal: true })
+export const PAGE_NAMES = check.namesOf<PageOptions>({
+  after: true,
+  limit: true,
+  pending: true,
+  timeout: true,
+  signal: true,
+})
 
 /** A hold as it stands, open or closed. */
 export interface HoldState extends HoldFacts {
@@ -40,9 +49,11 @@ export interface HoldState extends HoldFacts {
 export interface AtOptions extends WaitOptions {
   /** After this entry; 0: before the first. */
   readonly seq?: number
-  /** At the end of this millisecond: since 1970, or a Date. */
+  /** At the end of this millisecond: since 1970, or a Date. Before the first entry the balance is zero. */
   readonly time?: number | Date
 }
+
+const AT_NAMES = check.namesOf<AtOptions>({ seq: true, time: true, timeout: true, signal: true })
 
 /** A balance of the past: as it stood after the entry `seq`. */
 export interface PastBalance {
@@ -61,7 +72,7 @@ export interface PastBalance {
 }
 
 export async function readHolds(tenant: Tenant, walletId: string, given: unknown): Promise<HoldState[]> {
-  const options = check.options('options', given)
+  const options = check.options('options', given, PAGE_NAMES)
   const { after, limit } = page(options)
   const pending = check.flag('pending', options.pending)
   return within(tenant.timeoutMs, options, async () => {
@@ -90,7 +101,7 @@ export async function readHold(
   id: string,
   given: unknown,
 ): Promise<HoldState | null> {
-  const options = check.options('options', given)
+  const options = check.options('options', given, READ_NAMES)
   const pending = check.flag('pending', options.pending)
   return within(tenant.timeoutMs, options, async (stop) => {
     const { ref } = tenant.keys.of(walletId)
@@ -107,7 +118,7 @@ export async function readHold(
 }
 
 export async function readEntries(tenant: Tenant, walletId: string, given: unknown): Promise<Entry[]> {
-  const options = check.options('options', given)
+  const options = check.options('options', given, PAGE_NAMES)
   const { after, limit } = page(options)
   const pending = check.flag('pending', options.pending)
   return within(tenant.timeoutMs, options, async () => {
@@ -132,14 +143,14 @@ export async function readEntryOf(
   given: unknown,
 ): Promise<Entry | null> {
   const wanted = { ref: tenant.keys.ref(walletId), key: check.text('key', key) }
-  return within(tenant.timeoutMs, check.options('options', given), async () => {
+  return within(tenant.timeoutMs, check.options('options', given, WAIT_NAMES), async () => {
     const [entry] = await tenant.journal.find([wanted])
     return entry ? entryOf(entry) : null
   })
 }
 
 export async function readBalanceAt(tenant: Tenant, walletId: string, given: unknown): Promise<PastBalance | null> {
-  const options = check.options('options', given)
+  const options = check.options('options', given, AT_NAMES)
   const when = momentOf(options)
   return within(tenant.timeoutMs, options, async () => {
     const found = await tenant.reader.balanceAt(tenant.keys.ref(walletId), when)
@@ -157,7 +168,7 @@ function momentOf({ seq, time }: Record<string, unknown>): { seq: number } | { t
     throw check.invalid('options', 'either seq or time', seq === undefined ? 'neither' : 'both')
   }
   if (seq !== undefined) return { seq: check.integer('seq', seq, 0, Number.MAX_SAFE_INTEGER) }
-  return { timeMs: check.integer('time', time instanceof Date ? time.getTime() : time, 0, TIME_MAX_MS) }
+  return { timeMs: check.integer('time', time instanceof Date ? time.getTime() : time, -TIME_MAX_MS, TIME_MAX_MS) }
 }
 
 function page({ after = 0, limit = PAGE_DEFAULT }: Record<string, unknown>): { after: number; limit: number } {

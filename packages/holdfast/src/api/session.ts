@@ -4,13 +4,16 @@ import { type Entry, type Meter, readMeter } from '../machine/index.js'
 import { type Receipt, receiptOf } from './receipt.js'
 import { type Begun, type SessionState, stateOf } from './session-state.js'
 import { SessionStream, type StreamOptions } from './stream.js'
-import { checkOptions, type OperationOptions, perform, type Tenant } from './tenant.js'
+import { checkOptions, OPERATION_NAMES, type OperationOptions, perform, type Tenant } from './tenant.js'
 import * as check from './validate.js'
+import { WAIT_NAMES, type WaitOptions, within } from './waiting.js'
 
 export interface TickOptions extends Omit<OperationOptions, 'key' | 'retry'> {
   /** By units: all that was delivered so far, never a difference. By time: none. */
   readonly total?: number
 }
+
+const TICK_NAMES = new Set(['total', ...OPERATION_NAMES])
 
 /** A session as it stood after an operation. */
 export interface SessionReceipt extends SessionState {
@@ -43,25 +46,29 @@ export class SessionRef {
    * was charged is not charged again. After the end: what it came to, and no effect.
    */
   async tick(options: TickOptions = {}): Promise<SessionReceipt> {
-    const total = totalOf(options)
-    const begun = await this.#prepare(options)
-    if (begun.terms.counting === 'units' && total === undefined) throw check.invalid('total', 'an integer', 'nothing')
-    const key = `~tick:${this.id}:${randomBytes(9).toString('base64url')}`
-    return this.#perform('tick', key, begun, total, options)
+    const total = this.#check(options)
+    return this.#within(options, async (rest) => {
+      const begun = await this.#begunFor(total)
+      if (begun.terms.counting === 'units' && total === undefined) throw check.invalid('total', 'an integer', 'nothing')
+      const key = `~tick:${this.id}:${randomBytes(9).toString('base64url')}`
+      return this.#perform('tick', key, begun, total, rest)
+    })
   }
 
   /** Charges what is due, returns the rest, and closes. Again or late: the first answer, and no effect. */
   async end(options: TickOptions = {}): Promise<SessionReceipt> {
-    const total = totalOf(options)
-    return this.#perform('end', `~end:${this.id}`, await this.#prepare(options), total, options)
+    const total = this.#check(options)
+    return this.#within(options, async (rest) =>
+      this.#perform('end', `~end:${this.id}`, await this.#begunFor(total), total, rest),
+    )
   }
 
   /** As the journal has it. */
-  async get(): Promise<SessionState> {
-    const begun = await this.#begin()
-    const { keys, journal } = this.#tenant
-    const last = await journal.holdEntry(keys.ref(this.walletId), this.id)
-    return stateOf(begun, last ?? begun.entry)
+  async get(options: WaitOptions = {}): Promise<SessionState> {
+    return within(this.#tenant.timeoutMs, check.options('options', options, WAIT_NAMES), async () => {
+      const begun = await this.#begin()
+      return stateOf(begun, (await this.#lastEntry()) ?? begun.entry)
+    })
   }
 
   /**
@@ -69,19 +76,34 @@ export class SessionRef {
    * it ends. For sessions by units.
    */
   stream<T>(source: AsyncIterable<T>, options: StreamOptions<T> = {}): SessionStream<T> {
-    return new SessionStream(this, () => this.#begin(), source, options)
+    // Not with its signal: who aborts wants the session ended, and for that its terms are needed.
+    const { timeout } = check.options('options', options)
+    const begun = () => within(this.#tenant.timeoutMs, { timeout }, () => this.#begin())
+    return new SessionStream(this, begun, source, options)
   }
 
   /** Whatever can be wrong with the options is told before the journal is asked for the terms. */
-  async #prepare(options: TickOptions): Promise<Begun> {
-    checkOptions(options, this.#tenant.durability)
+  #check(options: TickOptions): number | undefined {
+    const { total } = check.options('options', options, TICK_NAMES)
+    checkOptions(options, this.#tenant.durability, TICK_NAMES)
+    return total === undefined ? undefined : check.amount('total', total, 0)
+  }
+
+  /** One deadline for all of it: the terms, the operation, and how it ended where it is over. */
+  #within<T>(options: TickOptions, work: (options: TickOptions) => Promise<T>): Promise<T> {
+    const given = check.options('options', options)
+    return within(this.#tenant.timeoutMs, given, (signal) => work({ ...options, signal }))
+  }
+
+  async #begunFor(total: number | undefined): Promise<Begun> {
     const begun = await this.#begin()
-    if (begun.terms.counting !== 'units' && options.total !== undefined) {
-      throw check.invalid('total', 'none for a session by time', check.show(options.total))
+    if (begun.terms.counting !== 'units' && total !== undefined) {
+      throw check.invalid('total', 'none for a session by time', check.show(total))
     }
     return begun
   }
 
+  /** Read once, for all who ask: each of them waits as long as it wants to. */
   #begin(): Promise<Begun> {
     if (!this.#begun) {
       const begun = findBegun(this.#tenant, this.walletId, this.id)
@@ -104,17 +126,27 @@ export class SessionRef {
     // Without a total the units stay as they were charged.
     const meter: Meter = { ...terms, measure: terms.counting === 'units' ? (total ?? 0) : entry.at }
     try {
-      const outcome = await perform(this.#tenant, this.walletId, { kind, key, hold: this.id, meter }, options)
+      const outcome = await perform(
+        this.#tenant,
+        this.walletId,
+        { kind, key, hold: this.id, meter },
+        options,
+        TICK_NAMES,
+      )
       return { ...stateOf(begun, outcome.entry as Entry), receipt: receiptOf(outcome) }
     } catch (error) {
       if (HoldfastError.is(error, 'hold_not_found')) throw new HoldfastError('session_not_found')
       if (!(error instanceof HoldfastError) || !OVER.has(error.code)) throw error
-      const { keys, journal } = this.#tenant
-      const last = await journal.holdEntry(keys.ref(this.walletId), this.id)
+      const last = await this.#lastEntry()
       if (!last || !CLOSES_HOLD.has(last.kind)) throw error
       const receipt = receiptOf({ entry: last, replayed: true, durability: 'ledger' })
       return { ...stateOf(begun, last), receipt }
     }
+  }
+
+  #lastEntry(): Promise<Entry | null> {
+    const { keys, journal } = this.#tenant
+    return journal.holdEntry(keys.ref(this.walletId), this.id)
   }
 }
 
@@ -149,11 +181,6 @@ export class Session extends SessionRef implements SessionState {
     this.endedBy = state.endedBy
     this.receipt = receipt
   }
-}
-
-function totalOf(options: TickOptions): number | undefined {
-  const { total } = check.options('options', options)
-  return total === undefined ? undefined : check.amount('total', total, 0)
 }
 
 /** The terms stand in the entry that began the session. One that was acknowledged from memory may not be in the journal yet. */

@@ -1,6 +1,7 @@
 import { HoldfastError } from '../errors/index.js'
 import type { SessionReceipt, TickOptions } from './session.js'
 import type { Begun } from './session-state.js'
+import { OPERATION_NAMES } from './tenant.js'
 import * as check from './validate.js'
 
 export interface StreamOptions<T> extends Omit<TickOptions, 'total'> {
@@ -9,6 +10,8 @@ export interface StreamOptions<T> extends Omit<TickOptions, 'total'> {
   /** After how many units the next tick is sent, if none is under way. Default: a tenth of `reserve`. */
   readonly every?: number
 }
+
+const STREAM_NAMES = new Set([...OPERATION_NAMES, 'units', 'every'])
 
 /** What the stream needs of its session. */
 interface Metered {
@@ -53,7 +56,12 @@ export class SessionStream<T> implements AsyncIterable<T> {
   readonly #over = new AbortController()
 
   constructor(session: Metered, begun: () => Promise<Begun>, source: AsyncIterable<T>, options: StreamOptions<T>) {
-    const { units = () => 1, every, signal, ...passedOn } = check.options('options', options) as StreamOptions<T>
+    const {
+      units = () => 1,
+      every,
+      signal,
+      ...passedOn
+    } = check.options('options', options, STREAM_NAMES) as StreamOptions<T>
     if (typeof source?.[Symbol.asyncIterator] !== 'function') {
       throw check.invalid('source', 'an async iterable', check.show(source))
     }

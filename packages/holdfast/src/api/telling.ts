@@ -12,7 +12,7 @@ interface Told extends HoldMoney {
 
 export function tellStep(entry: MachineEntry, money: Told, currency: string): string {
   const { left, captured, returned, charged, reserved } = money
-  const amount = (value: number) => `${count(value)} ${currency}`
+  const amount = amountIn(currency)
   switch (entry.kind) {
     case 'hold':
       return `Reserved ${amount(reserved)} out of the available balance, until ${moment(money.later)}.`
@@ -68,10 +68,10 @@ export function tellHold(walletId: string, told: Omit<HoldExplanation, 'text'>):
     hold.closedAt === undefined
       ? `open until ${moment(hold.expiresAt)}`
       : `${hold.status} since ${moment(hold.closedAt)}`
-  const amount = (value: number) => `${count(value)} ${currency}`
+  const amount = amountIn(currency)
   const beyond = money.beyond > 0 ? ` and ${amount(money.beyond)} taken beyond it` : ''
   return [
-    `Hold ${hold.id} of wallet ${walletId}, ${until}. Amounts are in the smallest unit of ${currency}.`,
+    `Hold ${hold.id} of wallet ${walletId}, ${until}.`,
     ...steps.map(
       ({ entry, text, pending }) =>
         `  entry ${entry.seq}, ${moment(entry.at)}${pending ? ', not committed yet' : ''}: ${text}`,
@@ -81,6 +81,12 @@ export function tellHold(walletId: string, told: Omit<HoldExplanation, 'text'>):
     `Of the charges ${amount(money.refunded)} were refunded: ${amount(money.spent)} are spent, and ${amount(money.back)} are back in the available balance.`,
   ].join('\n')
 }
+
+/** Says in each place what it counts: a line gets copied by itself, and 1,700 cents are no 1,700 dollars. */
+const amountIn =
+  (currency: string): Amount =>
+  (value) =>
+    `${count(value)} minor units of ${currency}`
 
 /** 1234567 → 1,234,567: the same everywhere, whatever the locale of the process. */
 const count = (value: number) => value.toLocaleString('en-US')

@@ -24,6 +24,20 @@ export interface OperationOptions {
   readonly retry?: boolean
 }
 
+/** Every operation knows them, also one that has no use for some: whoever wraps calls gives all of them the same. */
+export const OPERATION_NAMES = check.namesOf<OperationOptions>({
+  key: true,
+  metadata: true,
+  counter: true,
+  durability: true,
+  timeout: true,
+  signal: true,
+  retry: true,
+})
+
+/** What options of an operation have beside those of all. */
+export type Own<T extends OperationOptions> = Omit<T, keyof OperationOptions>
+
 /** One tenant's way to the engine: everything that wallets and holds need. */
 export interface Tenant {
   readonly keys: Keys
@@ -42,8 +56,8 @@ type Asked = Pick<Command, 'kind'> &
   Partial<Pick<Command, 'key' | 'hold' | 'amount' | 'ttlMs' | 'beyond' | 'of' | 'charge' | 'facts' | 'meter'>>
 
 /** What every operation may be told, checked. */
-export function checkOptions(given: unknown, durability: Durability) {
-  const options = check.options('options', given)
+export function checkOptions(given: unknown, durability: Durability, known = OPERATION_NAMES) {
+  const options = check.options('options', given, known)
   const chosen =
     options.durability === undefined
       ? durability
@@ -65,8 +79,9 @@ export function perform(
   walletId: string,
   asked: Asked,
   given: unknown,
+  known = OPERATION_NAMES,
 ): Promise<Outcome> {
-  const options = checkOptions(given, durability)
+  const options = checkOptions(given, durability, known)
   const full = command({
     kind: asked.kind,
     key: asked.key ?? check.key(options.key),

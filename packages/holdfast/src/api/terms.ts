@@ -1,6 +1,6 @@
 import type { HoldfastError } from '../errors/index.js'
 import { MAX_AMOUNT, type Meter, type Terms } from '../machine/index.js'
-import type { OperationOptions } from './tenant.js'
+import { OPERATION_NAMES, type OperationOptions, type Own } from './tenant.js'
 import * as check from './validate.js'
 
 interface SessionTerms extends OperationOptions {
@@ -34,12 +34,26 @@ export interface UnitTerms extends SessionTerms {
 
 export type MeterOptions = TimeTerms | UnitTerms
 
+export const METER_NAMES = new Set([
+  ...OPERATION_NAMES,
+  ...check.namesOf<Own<TimeTerms>>({
+    by: true,
+    rate: true,
+    per: true,
+    reserve: true,
+    rounding: true,
+    minimum: true,
+    heartbeat: true,
+    extendAt: true,
+  }),
+])
+
 const HEARTBEAT_MS = 60_000
 const EXTEND_AT = 0.8
 
 /** What the caller wants, in the words of the machine. Nothing of it can overflow later: that is refused here. */
 export function meterOf(given: unknown): Meter {
-  const options = check.options('options', given)
+  const options = check.options('options', given, METER_NAMES)
   const by = check.oneOf('by', options.by, ['time', 'units'] as const)
   const rate = check.amount('rate', options.rate, 1)
   const counted = by === 'time' ? byTime(options, rate) : byUnits(options, rate)

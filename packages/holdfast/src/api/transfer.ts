@@ -1,6 +1,6 @@
 import { MAX_AMOUNT } from '../machine/index.js'
 import { type Receipt, receiptOf } from './receipt.js'
-import type { OperationOptions, Tenant } from './tenant.js'
+import { OPERATION_NAMES, type OperationOptions, type Tenant } from './tenant.js'
 import * as check from './validate.js'
 
 export interface TransferOptions extends Omit<OperationOptions, 'durability' | 'retry'> {
@@ -9,6 +9,8 @@ export interface TransferOptions extends Omit<OperationOptions, 'durability' | '
   /** The account that gets the fee. Default `revenue`. */
   readonly counter?: string
 }
+
+const TRANSFER_NAMES = new Set([...OPERATION_NAMES, ...check.namesOf<Pick<TransferOptions, 'fee'>>({ fee: true })])
 
 /** Money that has left one wallet and arrived at another. */
 export interface Transfer {
@@ -29,7 +31,7 @@ export async function transfer(
   amount: unknown,
   given: unknown,
 ): Promise<Transfer> {
-  const options = check.options('options', given)
+  const options = check.options('options', given, TRANSFER_NAMES)
   const source = keys.ref(check.text('from', from))
   const target = keys.ref(check.text('to', to))
   if (source === target) throw check.invalid('to', 'another wallet than from', 'the same')

@@ -57,6 +57,7 @@ export function metadata(value: unknown): string {
       'too_large',
       `metadata: expected at most ${METADATA_BYTES_MAX} bytes of JSON, got ${bytes}`,
       {
+        argument: 'metadata',
         limit: METADATA_BYTES_MAX,
         bytes,
       },

@@ -10,6 +10,8 @@ export interface WaitOptions {
   readonly signal?: AbortSignal
 }
 
+export const WAIT_NAMES = check.namesOf<WaitOptions>({ timeout: true, signal: true })
+
 /** Ends the waiting when the time is up or the caller says so; `stop` then tells the work that nobody wants it any more. */
 export async function within<T>(
   defaultMs: number,
@@ -24,8 +26,9 @@ export async function within<T>(
   let stopListening: (() => void) | undefined
   const stopped = new Promise<never>((_, reject) => {
     const end = (error: HoldfastError) => {
-      stop.abort(error)
+      // In this order: what the work makes of being stopped is not what the caller hears.
       reject(error)
+      stop.abort(error)
     }
     timer = setTimeout(
       () => end(new HoldfastError('timeout', `No answer within ${timeoutMs} ms`, { timeoutMs })),

@@ -12,6 +12,7 @@ import {
   PAGE_MAX,
   type PageOptions,
   type PastBalance,
+  READ_NAMES,
   type ReadOptions,
   readBalanceAt,
   readEntries,
@@ -20,8 +21,8 @@ import {
 } from './reading.js'
 import { type Entry, holdFactsOf, type Receipt, receiptOf } from './receipt.js'
 import { Session, SessionRef } from './session.js'
-import { type OperationOptions, perform, type Tenant } from './tenant.js'
-import { type MeterOptions, meterOf } from './terms.js'
+import { OPERATION_NAMES, type OperationOptions, type Own, perform, type Tenant } from './tenant.js'
+import { METER_NAMES, type MeterOptions, meterOf } from './terms.js'
 import * as check from './validate.js'
 import { type WaitOptions, within } from './waiting.js'
 
@@ -38,6 +39,15 @@ export interface HoldOptions extends OperationOptions {
   /** Milliseconds until it expires and what is left goes back: up to 400 days. */
   readonly ttl: number
 }
+
+const OPEN_NAMES = check.namesOf<OpenOptions>({
+  currency: true,
+  creditLimit: true,
+  metadata: true,
+  timeout: true,
+  signal: true,
+})
+const HOLD_NAMES = new Set([...OPERATION_NAMES, ...check.namesOf<Own<HoldOptions>>({ ttl: true })])
 
 /** A wallet as it stands. */
 export interface WalletState {
@@ -69,7 +79,7 @@ export class Wallet {
 
   /** Makes the wallet. Again it changes nothing, the metadata neither; with another currency or limit than first it is `wallet_exists`. */
   async open(options: OpenOptions): Promise<WalletState> {
-    const given = check.options('options', options)
+    const given = check.options('options', options, OPEN_NAMES)
     const { currency, creditLimit = 0, metadata } = given
     const { keys, journal, timeoutMs } = this.#tenant
     const ref = keys.ref(this.id)
@@ -94,7 +104,7 @@ export class Wallet {
 
   /** As the journal has it; with `pending` what is decided but perhaps not committed yet. Null: never opened. */
   async get(options: ReadOptions = {}): Promise<WalletState | null> {
-    const given = check.options('options', options)
+    const given = check.options('options', options, READ_NAMES)
     const pending = check.flag('pending', given.pending)
     const { keys, journal, timeoutMs } = this.#tenant
     return within(timeoutMs, given, async () => {
@@ -119,9 +129,9 @@ export class Wallet {
 
   /** Sets money aside until it is settled, released, or its time is over. Its id is the key. */
   async hold(amount: number, options: HoldOptions): Promise<Hold> {
-    const { ttl } = check.options('options', options)
+    const { ttl } = check.options('options', options, HOLD_NAMES)
     const hold = { kind: 'hold' as const, amount: check.amount('amount', amount, 1), ttlMs: check.ttlMs(ttl) }
-    const outcome = await perform(this.#tenant, this.id, hold, options)
+    const outcome = await perform(this.#tenant, this.id, hold, options, HOLD_NAMES)
     return new Hold(this.#tenant, this.id, holdFactsOf(outcome), receiptOf(outcome))
   }
 
@@ -136,7 +146,7 @@ export class Wallet {
    */
   async meter(options: MeterOptions): Promise<Session> {
     const meter = meterOf(options)
-    const outcome = await perform(this.#tenant, this.id, { kind: 'meter', meter }, options)
+    const outcome = await perform(this.#tenant, this.id, { kind: 'meter', meter }, options, METER_NAMES)
     return new Session(
       this.#tenant,
       this.id,
@@ -219,8 +229,16 @@ export interface WalletsOptions extends WaitOptions {
   readonly limit?: number
 }
 
+const WALLETS_NAMES = check.namesOf<WalletsOptions>({
+  after: true,
+  prefix: true,
+  limit: true,
+  timeout: true,
+  signal: true,
+})
+
 export async function readWallets({ keys, reader, timeoutMs }: Tenant, given: unknown): Promise<WalletState[]> {
-  const options = check.options('options', given)
+  const options = check.options('options', given, WALLETS_NAMES)
   const after = options.after === undefined ? '' : check.text('after', options.after)
   const prefix = options.prefix === undefined ? '' : check.text('prefix', options.prefix)
   const limit = check.integer('limit', options.limit ?? PAGE_DEFAULT, 1, PAGE_MAX)

@@ -116,8 +116,10 @@ export const ERRORS = {
   refund_exceeded: {
     status: 409,
     retryable: false,
-    meaning: 'More was to be refunded than is left of the original charge; `left` tells how much there is.',
-    action: 'Refund at most `left`.',
+    meaning:
+      'More was to be refunded than is left of the original charge, or a hold settled for less than was refunded of it; `left` tells how much of the charge is left.',
+    action:
+      'Refund at most `left`. The total of a settle must be at least what was refunded out of the hold: `refunded` of `hold.get()`.',
   },
   wallet_exists: {
     status: 409,

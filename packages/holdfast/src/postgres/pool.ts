@@ -15,7 +15,7 @@ import {
   sessionSettings,
   setForConnection,
 } from './session.js'
-import { addressOf, isPool, type PostgresSource, takeClient } from './source.js'
+import { addressOf, configOf, isPool, type PostgresSource, takeClient } from './source.js'
 
 export interface PostgresOptions extends SessionOptions {
   /** Size of a pool of ours: one that was brought has its own. Default 10. */
@@ -104,7 +104,7 @@ export class Postgres {
     const statementTimeoutMs = options.statementTimeoutMs ?? DEFAULT_STATEMENT_TIMEOUT_MS
     this.#answerTimeoutMs = checkMs('answerTimeoutMs', options.answerTimeoutMs ?? statementTimeoutMs + ANSWER_GRACE_MS)
 
-    const config = isPool(source) ? source.options : typeof source === 'string' ? { connectionString: source } : source
+    const config = isPool(source) ? source.options : configOf(source)
     this.address = addressOf(config)
     this.#pool = isPool(source) ? source : this.#makePool(config, options, setForConnection(settings))
     this.maxConnections = this.#pool.options.max

@@ -30,6 +30,24 @@ export async function takeClient(pool: pg.Pool, address: string, timeoutMs: numb
   }
 }
 
+/** What `pg` reads as it is meant: a URL, a URL of a socket, or the folder of a socket. All else it takes for the name of a database. */
+const READABLE = /^(postgres(ql)?:\/\/|socket:|\/)/i
+
+/** A password may stand anywhere in a URL that can't be read, so nothing of it is repeated. */
+const unreadable = (reason = '') => {
+  const expected = 'expected a URL such as postgres://user:password@host:5432/database, options of pg, or a pool of pg'
+  const message = `postgres: ${expected}, got something that can't be read as such${reason}`
+  return new HoldfastError('invalid_argument', message, { argument: 'postgres' })
+}
+
+export function configOf(source: string | pg.PoolConfig): pg.PoolConfig {
+  const config = typeof source === 'string' ? { connectionString: source } : source
+  if (typeof config !== 'object' || config === null) throw unreadable()
+  const { connectionString } = config
+  if (connectionString !== undefined && !READABLE.test(connectionString)) throw unreadable()
+  return config
+}
+
 /** `host:port`, never a user or a password. */
 export function addressOf(config: pg.PoolConfig): string {
   try {
@@ -38,10 +56,6 @@ export function addressOf(config: pg.PoolConfig): string {
     return host.startsWith('/') ? host : `${host.includes(':') ? `[${host}]` : host}:${port}`
   } catch (error) {
     // The reason of `new URL` quotes the URL with its password: it must not become the cause.
-    const reason = error instanceof Error && 'code' in error ? ` (${error.code})` : ''
-    const expected =
-      'expected a URL such as postgres://user:password@host:5432/database, options of pg, or a pool of pg'
-    const message = `postgres: ${expected}, got something that can't be read as such${reason}`
-    throw new HoldfastError('invalid_argument', message, { argument: 'postgres' })
+    throw unreadable(error instanceof Error && 'code' in error ? ` (${error.code})` : '')
   }
 }

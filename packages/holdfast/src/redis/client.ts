@@ -1,6 +1,7 @@
 import { Cluster, type ClusterNode, type ClusterOptions, Redis, type RedisOptions } from 'ioredis'
 import { HoldfastError } from '../errors/index.js'
-import { readRedisUrl } from './url.js'
+import { watchHandshake } from './handshake.js'
+import { isDatabase, noDatabase, readRedisUrl } from './url.js'
 
 /** Where Redis is: a URL as in `url.ts`, or what ioredis takes. Sentinel is its option `sentinels` with `name`. */
 export type RedisTarget = string | RedisOptions | ClusterTarget | Redis | Cluster
@@ -18,16 +19,25 @@ export interface ClientSettings {
   readonly connectTimeoutMs: number
   /** Told of each failed attempt to connect, and of a connection that broke; gives the time to wait before the next. */
   readonly failed: () => number
+  /** Told on each connection to a server that has no use for the password. */
+  readonly passwordNotNeeded: () => void
 }
 
 const isOptions = (target: unknown): target is object => typeof target === 'object' && target !== null
 
 /** A client that holds the target's options and never connects: what all connections are duplicated from. */
 export function template(target: RedisTarget): Client {
+  const client = unchecked(target)
+  if (client instanceof Redis) checkDatabase(client.options.db)
+  else if (client.options.redisOptions?.db) throw noDatabase()
+  return client
+}
+
+function unchecked(target: RedisTarget): Client {
   if (target instanceof Redis || target instanceof Cluster) return target
   if (typeof target === 'string') {
     const read = readRedisUrl(target)
-    return typeof read === 'string' ? new Redis(read, { lazyConnect: true }) : template(read)
+    return typeof read === 'string' ? new Redis(read, { lazyConnect: true }) : unchecked(read)
   }
   if (!isOptions(target)) {
     throw new HoldfastError(
@@ -43,7 +53,11 @@ export function template(target: RedisTarget): Client {
       { argument: 'redis' },
     )
   }
-  if (!('cluster' in target)) return new Redis({ ...target, replyMapping: 'legacy', lazyConnect: true })
+  if (!('cluster' in target)) {
+    // ioredis reads as much of a text as is a number.
+    if ('db' in target) checkDatabase(target.db)
+    return new Redis({ ...target, replyMapping: 'legacy', lazyConnect: true })
+  }
   if (!Array.isArray(target.cluster) || target.cluster.length === 0) {
     const argument = 'redis.cluster'
     throw new HoldfastError('invalid_argument', `${argument}: expected at least one node, got none`, { argument })
@@ -52,6 +66,16 @@ export function template(target: RedisTarget): Client {
     ...target.options,
     redisOptions: { ...target.options?.redisOptions, replyMapping: 'legacy' },
     lazyConnect: true,
+  })
+}
+
+function checkDatabase(db: unknown): void {
+  if (db === undefined || db === null || isDatabase(String(db))) return
+  const argument = 'redis.db'
+  const got =
+    typeof db === 'number' ? `${db}` : typeof db === 'string' ? `a string of ${db.length} characters` : typeof db
+  throw new HoldfastError('invalid_argument', `${argument}: expected the number of a database, got ${got}`, {
+    argument,
   })
 }
 
@@ -110,7 +134,7 @@ function overrides({ commandTimeoutMs, connectTimeoutMs }: ClientSettings) {
 export function createClient(from: Client, settings: ClientSettings): Client {
   const { failed } = settings
   if (from instanceof Redis) {
-    return from.duplicate({
+    const client = from.duplicate({
       ...overrides(settings),
       // Calls wait in the runner, where they are counted and can be withdrawn.
       enableOfflineQueue: false,
@@ -119,6 +143,8 @@ export function createClient(from: Client, settings: ClientSettings): Client {
       retryStrategy: failed,
       sentinelRetryStrategy: failed,
     })
+    watchHandshake(client, settings.passwordNotNeeded)
+    return client
   }
   return from.duplicate([], {
     lazyConnect: true,

@@ -33,10 +33,14 @@ export class Link {
   #waiting: Waiting | undefined
   #restart: NodeJS.Timeout | undefined
 
-  constructor(from: Client, settings: Omit<ClientSettings, 'failed'>, telemetry: Telemetry) {
+  constructor(from: Client, settings: Omit<ClientSettings, 'failed' | 'passwordNotNeeded'>, telemetry: Telemetry) {
     this.#address = addressOf(from)
     this.#telemetry = telemetry
-    this.client = createClient(from, { ...settings, failed: () => this.#failed() })
+    this.client = createClient(from, {
+      ...settings,
+      failed: () => this.#failed(),
+      passwordNotNeeded: () => this.#passwordNotNeeded(),
+    })
     this.client.on('ready', () => this.#becameReady())
     // Three events of ioredis, one meaning; the first error of an attempt is the cause, the others follow from it.
     for (const event of ['error', 'sentinelError', 'node error']) {
@@ -114,6 +118,13 @@ export class Link {
     }
     if (this.#failures > RETRIES_MAX) this.#giveUpWaiting()
     return backoffMs(this.#failures, RECONNECT)
+  }
+
+  #passwordNotNeeded(): void {
+    // With the next connection it is the same server, most likely.
+    if (this.#wasReady) return
+    const text = 'A password was given, and this Redis lets everybody in without one'
+    this.#telemetry.log?.('warn', 'redis_setting', { severity: 'warning', setting: 'password', text })
   }
 
   /** ioredis gives up by itself when it can't even begin to connect. We don't. */

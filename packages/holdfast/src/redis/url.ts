@@ -29,6 +29,11 @@ const HOST = /^(\[[0-9a-f:.]+\]|[^\s:[\]]+)(?::(\d{1,5}))?$/i
 const expected = (what: string, got: string) =>
   new HoldfastError('invalid_argument', `redis: expected ${what}, got ${got}`, { argument: 'redis' })
 
+/** How many there are, the server says when it is asked for one. */
+export const isDatabase = (text: string): boolean => /^\d{1,4}$/.test(text)
+
+export const noDatabase = () => expected('no database, since a Cluster has only one', 'one')
+
 export function readRedisUrl(url: string): string | RedisOptions | ClusterAddress {
   const parts = SEVERAL.exec(url)
   if (!parts) return checkSingle(url)
@@ -39,7 +44,7 @@ export function readRedisUrl(url: string): string | RedisOptions | ClusterAddres
     const secure = protocol === 'rediss' && { sentinelTLS: {}, enableTLSForSentinelMode: true }
     return { ...settings, ...secure, ...masterOf(path), ...sentinelCredentials(query), sentinels }
   }
-  if (path !== '' && path !== '0') throw expected('no database, since a Cluster has only one', 'one')
+  if (path !== '' && path !== '0') throw noDatabase()
   if (query !== '') throw expected('nothing behind a ? in the URL of a Cluster', 'something')
   return { cluster: addressesOf(hosts, REDIS_PORT), options: { redisOptions: settings } }
 }
@@ -47,7 +52,11 @@ export function readRedisUrl(url: string): string | RedisOptions | ClusterAddres
 function checkSingle(url: string): string {
   // ioredis takes what it can't read for a host or a socket's path: `localhost:6379` would be tried as one, for ever.
   const parsed = URL.canParse(url) ? new URL(url) : undefined
-  if (parsed?.protocol === 'redis:' || parsed?.protocol === 'rediss:') return url
+  if (parsed?.protocol === 'redis:' || parsed?.protocol === 'rediss:') {
+    const database = parsed.pathname.slice(1)
+    if (database === '' || isDatabase(database)) return url
+    throw expected('the number of a database behind the host, or nothing', 'something else')
+  }
   throw expected(
     'a URL like redis://host:6379, rediss://user:password@host:6379/0, redis+sentinel://host:26379,host:26379/master ' +
       'or redis+cluster://host:6379,host:6379',
@@ -83,7 +92,7 @@ function addressesOf(hosts: string, defaultPort: number): { host: string; port: 
 function masterOf(path: string): { name: string; db: number } {
   const [name = '', db = '0', ...more] = path.split('/')
   if (name === '') throw expected('the name of the master behind the sentinels, as in …:26379/main', 'none')
-  if (!/^\d{1,4}$/.test(db) || more.length > 0)
+  if (!isDatabase(db) || more.length > 0)
     throw expected('the number of a database behind the name of the master, or nothing', 'something else')
   return { name: decode(name), db: Number(db) }
 }

@@ -73,6 +73,27 @@ describe('connecting', () => {
     expect(Date.now() - started).toBeLessThan(5_000)
   })
 
+  it.each([
+    [{ tennant: 'acme' }, /^options: expected only redis, postgres, tenant, .*, got tennant: did you mean tenant\?$/],
+    [{ limits: { backlogs: 5 } }, /^limits: expected only operations, .*, got backlogs: did you mean backlog\?$/],
+    [{ redisOptions: { timeout: 5 } }, /^redisOptions: expected only connections, .*, got timeout$/],
+    [{ postgresOptions: { maxConnection: 5 } }, /^postgresOptions: .*: did you mean maxConnections\?$/],
+    [{ audit: { evry: 5 } }, /^audit: .*: did you mean every\?$/],
+  ])('refuses options that there are not: %j', async (options, message) => {
+    const error = await refusal(
+      Holdfast.connect({ redis: NO_REDIS, postgres: 'postgres://127.0.0.1:1/db', ...(options as object) }),
+    )
+    expect(error).toMatchObject({ code: 'invalid_argument', argument: message.source.slice(1).split(':')[0] })
+    expect(error.message).toMatch(message)
+  })
+
+  it('does not ask to try again where the server has no such database', async () => {
+    const postgres = Object.assign(new URL(await emptyDatabase()), { pathname: '/none' }).href
+    const error = await refusal(Holdfast.connect({ redis: NO_REDIS, postgres }))
+    expect(error).toMatchObject({ code: 'incompatible', retryable: false, sqlstate: '3D000' })
+    expect(error.message).toContain('the server has no such database')
+  })
+
   it('uses clients that were brought, and leaves them open', async () => {
     const redis = new Redis(await freshRedis(), { keyPrefix: 'app:', enableAutoPipelining: true })
     const pool = new pg.Pool({ connectionString: await freshDatabase(), max: 3 })

@@ -69,6 +69,60 @@ describe.each(['Redis', 'Postgres'] as const)('on the %s path', (name) => {
     expect(await wallet.get({ pending: true })).toMatchObject({ available: 100, seq: 1 })
   })
 
+  describe('a session that is known by its id alone', () => {
+    const terms = { by: 'units', rate: 1, reserve: 10 } as const
+
+    it.each(['tick', 'end', 'get'] as const)(
+      'has its terms read for %s no longer than the caller waits',
+      async (call) => {
+        const wallet = await filled()
+        await wallet.meter({ ...terms, key: 's' })
+        const total = call !== 'get' && { total: 1 }
+        proxy.hold()
+        const started = Date.now()
+        const timeout = { ...total, timeout: 200 }
+        expect(await refusal(wallet.sessionRef('s')[call](timeout))).toMatchObject({ code: 'timeout', timeoutMs: 200 })
+        const controller = new AbortController()
+        const aborted = refusal(wallet.sessionRef('s')[call]({ ...total, signal: controller.signal }))
+        setTimeout(() => controller.abort(), 50)
+        expect(await aborted).toMatchObject({ code: 'aborted' })
+        // Less than a connection to Postgres is waited for.
+        expect(Date.now() - started).toBeLessThan(4_000)
+        proxy.behave()
+        expect(await wallet.sessionRef('s')[call]({ ...total })).toMatchObject({ charged: call === 'get' ? 0 : 1 })
+      },
+    )
+
+    it.each(['tick', 'end', 'get'] as const)('has nothing read for %s with a signal that has fired', async (call) => {
+      const wallet = await filled()
+      const options = { ...(call !== 'get' && { total: 1 }), signal: AbortSignal.abort() }
+      expect(await refusal(wallet.sessionRef('none')[call](options))).toMatchObject({ code: 'aborted' })
+    })
+
+    it('answers others who asked for the terms at the same time and have more patience', async () => {
+      const wallet = await filled()
+      await wallet.meter({ ...terms, key: 's' })
+      const session = wallet.sessionRef('s')
+      proxy.hold()
+      const patient = session.tick({ total: 2 })
+      expect(await refusal(session.tick({ total: 1, timeout: 100 }))).toMatchObject({ code: 'timeout' })
+      proxy.behave()
+      expect(await patient).toMatchObject({ charged: 2 })
+    })
+  })
+
+  it('tells how a session ended no later than the caller waits', async () => {
+    const wallet = await filled()
+    const session = await wallet.meter({ by: 'units', rate: 1, reserve: 10, key: 's' })
+    await session.end({ total: 1 })
+    proxy.hold()
+    const started = Date.now()
+    expect(await refusal(session.tick({ total: 2, timeout: 200 }))).toMatchObject({ code: 'timeout', timeoutMs: 200 })
+    expect(Date.now() - started).toBeLessThan(4_000)
+    proxy.behave()
+    expect(await session.tick({ total: 2 })).toMatchObject({ charged: 1, ended: true })
+  })
+
   it('leaves no listener on a signal that outlives the call', async () => {
     const wallet = await filled()
     const controller = new AbortController()

@@ -41,12 +41,12 @@ it('has words for entries that do several things at once', () => {
   const tell = (later: number, change = {}) =>
     tellStep({ kind: 'tick' } as never, { ...money, ...change, later }, 'usd')
   expect(tell(0)).toBe(
-    'Tick: charged 20 usd out of the hold, reserved 200 usd more out of the available balance. 180 usd left in the hold.',
+    'Tick: charged 20 minor units of usd out of the hold, reserved 200 minor units of usd more out of the available balance. 180 minor units of usd left in the hold.',
   )
   expect(tell(Date.UTC(2026, 0, 1), { reserved: 0, charged: 0 })).toBe(
-    'Tick: now until 2026-01-01 00:00:00.000 UTC. 180 usd left in the hold.',
+    'Tick: now until 2026-01-01 00:00:00.000 UTC. 180 minor units of usd left in the hold.',
   )
-  expect(tell(0, { reserved: 0, charged: 0 })).toBe('Tick: no change. 180 usd left in the hold.')
+  expect(tell(0, { reserved: 0, charged: 0 })).toBe('Tick: no change. 180 minor units of usd left in the hold.')
 })
 
 onBothPaths((path) => {
@@ -85,14 +85,14 @@ onBothPaths((path) => {
       )
       const lines = explanation.text.replaceAll(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} UTC/g, '<time>').split('\n')
       expect(lines).toEqual([
-        `Hold call-17 of wallet ${wallet.id}, settled since <time>. Amounts are in the smallest unit of usd.`,
-        '  entry 2, <time>: Reserved 2,000 usd out of the available balance, until <time>.',
-        '  entry 3, <time>: Charged 300 usd out of the hold. 1,700 usd left in the hold.',
-        '  entry 5, <time>: Reserved 1,000 usd more out of the available balance, now until <time>. 2,700 usd left in the hold.',
-        '  entry 6, <time>: Settled at 1,700 usd in all: charged 1,400 usd out of the hold, returned 1,300 usd to the available balance.',
-        '  entry 8, <time>: Refunded 100 usd of what entry 3 charged, to the available balance.',
-        'Of 3,000 usd reserved: 1,700 usd charged, 1,300 usd returned, 0 usd still reserved.',
-        'Of the charges 100 usd were refunded: 1,600 usd are spent, and 1,400 usd are back in the available balance.',
+        `Hold call-17 of wallet ${wallet.id}, settled since <time>.`,
+        '  entry 2, <time>: Reserved 2,000 minor units of usd out of the available balance, until <time>.',
+        '  entry 3, <time>: Charged 300 minor units of usd out of the hold. 1,700 minor units of usd left in the hold.',
+        '  entry 5, <time>: Reserved 1,000 minor units of usd more out of the available balance, now until <time>. 2,700 minor units of usd left in the hold.',
+        '  entry 6, <time>: Settled at 1,700 minor units of usd in all: charged 1,400 minor units of usd out of the hold, returned 1,300 minor units of usd to the available balance.',
+        '  entry 8, <time>: Refunded 100 minor units of usd of what entry 3 charged, to the available balance.',
+        'Of 3,000 minor units of usd reserved: 1,700 minor units of usd charged, 1,300 minor units of usd returned, 0 minor units of usd still reserved.',
+        'Of the charges 100 minor units of usd were refunded: 1,600 minor units of usd are spent, and 1,400 minor units of usd are back in the available balance.',
       ])
     })
 
@@ -104,9 +104,11 @@ onBothPaths((path) => {
       const first = await explained(wallet, 'beyond')
       expect(first.money).toMatchObject({ reserved: 100, beyond: 50, charged: 150, returned: 0, spent: 150, back: 0 })
       expect(first.steps[1]?.text).toBe(
-        'Charged 130 usd: 100 usd out of the hold, 30 usd out of the available balance. 0 usd left in the hold.',
+        'Charged 130 minor units of usd: 100 minor units of usd out of the hold, 30 minor units of usd out of the available balance. 0 minor units of usd left in the hold.',
       )
-      expect(first.text).toContain('Of 100 usd reserved and 50 usd taken beyond it: 150 usd charged')
+      expect(first.text).toContain(
+        'Of 100 minor units of usd reserved and 50 minor units of usd taken beyond it: 150 minor units of usd charged',
+      )
 
       const less = await wallet.hold(60, { key: 'less', ttl: HOUR })
       await less.capture(50, { key: 'c2' })
@@ -114,7 +116,7 @@ onBothPaths((path) => {
       const second = await explained(wallet, 'less')
       expect(second.money).toMatchObject({ reserved: 60, charged: 10, returned: 50, spent: 10, back: 50 })
       expect(second.steps[2]?.text).toBe(
-        'Settled at 10 usd in all: took back 40 usd that had been charged before, returned 50 usd to the available balance.',
+        'Settled at 10 minor units of usd in all: took back 40 minor units of usd that had been charged before, returned 50 minor units of usd to the available balance.',
       )
     })
 
@@ -125,12 +127,12 @@ onBothPaths((path) => {
       const open = await explained(wallet, 'open')
       expect(open.money).toMatchObject({ reserved: 100, charged: 0, returned: 0, left: 100 })
       expect(open.text).toMatch(/^Hold open of wallet [^,]+, open until /)
-      expect(open.steps[1]?.text).toMatch(/^Reserved no more, now until .* 100 usd left in the hold\.$/)
+      expect(open.steps[1]?.text).toMatch(/^Reserved no more, now until .* 100 minor units of usd left in the hold\.$/)
 
       await wallet.hold(100, { key: 'released', ttl: HOUR })
       await wallet.holdRef('released').release({ key: 'x' })
       expect((await explained(wallet, 'released')).steps[1]?.text).toBe(
-        'Released: returned 100 usd to the available balance.',
+        'Released: returned 100 minor units of usd to the available balance.',
       )
 
       const expired = await wallet.hold(100, { key: 'expired', ttl: 3_000 })
@@ -139,7 +141,7 @@ onBothPaths((path) => {
       await wallet.credit(1, { key: 'touch' })
       await wallet.refund(entry.seq, 40, { key: 'r' })
       const last = await explained(wallet, 'expired')
-      expect(last.steps[2]?.text).toBe('Expired: returned 60 usd to the available balance.')
+      expect(last.steps[2]?.text).toBe('Expired: returned 60 minor units of usd to the available balance.')
       expect(last.money).toMatchObject({ spent: 0, back: 100, refunded: 40 })
     })
 

@@ -100,7 +100,7 @@ it('is read only when asked for, and is what is committed later', async () => {
   expect(seen.states.map((state) => state?.status)).toEqual(['open', 'open', 'settled', 'open', 'released'])
   const explained = await read.holdRef('done').explain({ pending: true })
   expect(explained.steps.map((step) => step.pending)).toEqual([false, true])
-  expect(explained.text).toMatch(/, not committed yet: Settled at 50 usd in all/)
+  expect(explained.text).toMatch(/, not committed yet: Settled at 50 minor units of usd in all/)
   const brief = await read.holdRef('brief').explain({ pending: true })
   expect(brief.money).toMatchObject({ reserved: 5, returned: 5, left: 0 })
   expect(await refusal(read.holdRef('brief').explain())).toMatchObject({ code: 'hold_not_found' })

@@ -152,7 +152,9 @@ onBothPaths((path) => {
           complete: time < last,
         })
       }
-      expect(await wallet.at({ time: new Date(0) })).toMatchObject({ seq: 0, available: 0, complete: true })
+      for (const time of [new Date(0), new Date('1960-01-01'), -8_640_000_000_000_000]) {
+        expect(await wallet.at({ time })).toMatchObject({ seq: 0, available: 0, complete: true })
+      }
       expect(await wallet.at({ time: Date.now() + HOUR })).toMatchObject({ seq: 12, available: 78, complete: false })
       expect(await path.hf.wallet('nobody').at({ time: 0 })).toBeNull()
     })

@@ -329,3 +329,39 @@ describe('what it refuses before any I/O', () => {
     expect(make).not.toThrow(/hunter2/)
   })
 })
+
+describe('where it is', () => {
+  it.each([
+    ['postgres://a:s3cret@host:1/db', 'host:1'],
+    ['postgresql://host/db?sslmode=disable', 'host:5432'],
+    ['POSTGRES://host', 'host:5432'],
+    ['postgres://a:s3cret@[::1]:2/db', '[::1]:2'],
+    ['postgres://a:s3cret@/db?host=/var/run', '/var/run'],
+    ['postgres://%2Fvar%2Frun/db', '/var/run'],
+    ['socket:/var/run?db=app', '/var/run'],
+    ['/var/run app', '/var/run'],
+    [{ connectionString: 'postgres://host:3/db' }, 'host:3'],
+    [{ host: 'host', port: 4 }, 'host:4'],
+  ])('%j is understood', (source, address) => {
+    expect(new Postgres(source).address).toBe(address)
+  })
+
+  it.each([
+    'nonsense s3cret',
+    '',
+    'localhost/s3cret',
+    'mysql://a:s3cret@host/db',
+    'redis://:s3cret@host',
+    'a:s3cret@host:5432/db',
+    'host=localhost password=s3cret',
+    'postgres:s3cret',
+    { connectionString: 'localhost/s3cret' },
+    5,
+    null,
+  ])('%j is not, and the message repeats nothing of it', (source) => {
+    const attempt = () => new Postgres(source as string)
+    expect(attempt).toThrow(/^postgres: expected a URL such as postgres:\/\/.*, options of pg, or a pool of pg, got/)
+    expect(attempt).toThrow(expect.objectContaining({ code: 'invalid_argument', argument: 'postgres' }) as Error)
+    expect(attempt).not.toThrow(/s3cret/)
+  })
+})

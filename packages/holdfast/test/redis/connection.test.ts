@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { inspect } from 'node:util'
 import { startRedis } from '@holdfast/services'
 import { Redis } from 'ioredis'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { type ConnectionOptions, RedisConnection, type RedisTarget } from '../../src/redis/index.js'
 import type { Telemetry } from '../../src/telemetry/index.js'
 
@@ -99,6 +99,51 @@ describe('a server that', () => {
     await open(`redis://:right@127.0.0.1:${server.port}`).ping()
   })
 
+  it('does not have the database is not used with another one', async () => {
+    const server = await startRedis({ source: 'installed' })
+    onTestFinished(() => server.stop())
+    const logs: unknown[] = []
+    const telemetry: Telemetry = { log: (level, event, facts) => logs.push([level, event, facts?.reason]) }
+    const connection = open(`${server.url}/99`, { telemetry })
+    const error = await failureOf(connection.ready())
+    const reason = 'database 99: ERR DB index is out of range'
+    expect(error).toMatchObject({ code: 'unavailable', outcome: 'not_executed' })
+    expect(error.message).toContain(`is away: ${reason} (tried 4 times`)
+    expect(connection.take()).toBeUndefined()
+    expect(logs).toEqual([['warn', 'redis_away', reason]])
+    await open({ port: server.port, db: 15 }).ping()
+  })
+
+  it('refuses the password says so, whichever database was wanted', async () => {
+    const server = await startRedis({ source: 'installed' })
+    onTestFinished(() => server.stop())
+    const owner = new Redis(server.url)
+    await owner.config('SET', 'requirepass', 'right')
+    owner.disconnect()
+    const error = await failureOf(open(`redis://:wrong@127.0.0.1:${server.port}/3`).ready())
+    expect(error.message).toContain('WRONGPASS')
+  })
+
+  it('needs no password is used all the same, and that is told to the log and not to the console', async () => {
+    const server = await startRedis({ source: 'installed' })
+    onTestFinished(() => server.stop())
+    const console = vi.spyOn(globalThis.console, 'warn')
+    onTestFinished(() => console.mockRestore())
+    const logs: unknown[] = []
+    const telemetry: Telemetry = { log: (level, event, facts) => logs.push([level, event, facts?.setting]) }
+    const connection = open(`redis://:s3cret@127.0.0.1:${server.port}`, { telemetry })
+    await connection.ping()
+    await server.kill()
+    await expect.poll(() => connection.take()).toBeUndefined()
+    await server.restart()
+    await expect.poll(() => connection.take()?.status).toBe('ready')
+    expect(console).not.toHaveBeenCalled()
+    expect(logs.filter((log) => (log as string[])[1] === 'redis_setting')).toEqual([
+      ['warn', 'redis_setting', 'password'],
+    ])
+    expect(JSON.stringify(logs)).not.toContain('s3cret')
+  })
+
   it('accepts connections and says nothing is given up in time', async () => {
     const server = createServer(() => {}).listen(0, '127.0.0.1')
     await once(server, 'listening')
@@ -132,6 +177,18 @@ describe('bad input', () => {
     ['another protocol', 'http://s3cret@localhost', /expected a URL like redis:/],
     ['nothing', undefined, /expected a URL, options or an ioredis client, got undefined/],
     ['a Cluster without nodes', { cluster: [] }, /redis.cluster: expected at least one node, got none/],
+    ['a database that is none', { db: -1 }, /redis.db: expected the number of a database, got -1/],
+    ['half a database', { db: 1.5 }, /redis.db: expected the number of a database, got 1.5/],
+    [
+      'a database by name',
+      { db: 's3cret' },
+      /redis.db: expected the number of a database, got a string of 6 characters/,
+    ],
+    [
+      'a database of a Cluster',
+      { cluster: ['redis://127.0.0.1'], options: { redisOptions: { db: 1 } } },
+      /redis: expected no database, since a Cluster has only one, got one/,
+    ],
     ['a client of another make', { duplicate() {} }, /expected a client of the ioredis that holdfast uses/],
   ])('%s', (_, target, message) => {
     const attempt = () => new RedisConnection(target as RedisTarget)

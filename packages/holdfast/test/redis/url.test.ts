@@ -35,6 +35,8 @@ describe('a URL', () => {
       { cluster: [at('a', 1)], options: { redisOptions: { username: 'me', password: 'secret', tls: {} } } },
     ],
     ['redis://me:secret@a:1/2', 'redis://me:secret@a:1/2'],
+    ['redis://a/', 'redis://a/'],
+    ['rediss://a:1', 'rediss://a:1'],
   ])('%s is understood', (url, target) => {
     expect(readRedisUrl(url)).toEqual(target)
   })
@@ -50,11 +52,22 @@ describe('a URL', () => {
     ['redis+cluster://a:s3cret@host/1', /expected no database, since a Cluster has only one, got one/],
     ['redis+cluster://host?s3cret=1', /expected nothing behind a \? in the URL of a Cluster, got something/],
     ['redis+cluster://a:s3cret%zz@host', /expected a % in the URL to be followed by two hexadecimal digits/],
+    [
+      'redis://a:s3cret@host:1/main',
+      /expected the number of a database behind the host, or nothing, got something else/,
+    ],
+    ['redis://a:s3cret@host:1/-1', /expected the number of a database/],
+    ['redis://a:s3cret@host:1/1.5', /expected the number of a database/],
+    ['redis://a:s3cret@host:1/1/2', /expected the number of a database/],
+    ['rediss://a:s3cret@host:1/12345', /expected the number of a database/],
+    ['redis://a:s3cret@host:1?db=main', /redis.db: expected the number of a database, got NaN/],
     ['redis+socket://s3cret', /expected a URL like redis:.* redis\+sentinel:.* redis\+cluster:.*, got something else/],
   ])('%s is not, and the message says why without its password', (url, message) => {
     const attempt = () => new RedisConnection(url)
     expect(attempt).toThrow(message)
-    expect(attempt).toThrow(expect.objectContaining({ code: 'invalid_argument', argument: 'redis' }) as Error)
+    expect(attempt).toThrow(
+      expect.objectContaining({ code: 'invalid_argument', argument: expect.stringMatching(/^redis(.db)?$/) }) as Error,
+    )
     expect(attempt).not.toThrow(/s3cret/)
   })
 })

@@ -48,7 +48,7 @@ export const OPTIONS = {
   }),
   json: option({
     flag: 'json',
-    text: 'Answer on standard output with one line of JSON (wallet watch: one line for each entry; sale watch: one for each change)',
+    text: 'Answer on standard output in JSON: with one line, or with one for each thing that is watched',
     commands: [...ON_A_DATABASE, ...ON_A_SERVER, 'stripe402 verify'],
     default: false,
     expected: 'no value',

@@ -26,7 +26,7 @@ export function readConfig(command: CommandName, flags: Flags, environment: Node
 
   for (const [name, option] of optionsOf(command)) {
     const given = givenValue(option, flags, environment)
-    names[name] = given?.name ?? option.variable ?? `--${option.flag}`
+    names[name] = given?.name ?? option.variable ?? shapeOf(option)
     if (given === undefined) {
       values[name] = option.defaultOf?.[command] ?? option.default
       if (option.required?.includes(command)) mistakes.push(`${names[name]}: expected ${option.expected}, got nothing`)
@@ -48,9 +48,12 @@ export function readConfig(command: CommandName, flags: Flags, environment: Node
   return { config: values as Config, nameOf: (name) => names[name] ?? name }
 }
 
+/** As it stands on the command line. */
+const shapeOf = ({ argument, hint, flag }: Option<unknown>) => (argument ? `<${hint}>` : `--${flag}`)
+
 function givenValue(option: Option<unknown>, flags: Flags, environment: NodeJS.ProcessEnv) {
   const flag = flags[option.flag]
-  if (flag !== undefined) return { name: `--${option.flag}`, text: String(flag) }
+  if (flag !== undefined) return { name: shapeOf(option), text: String(flag) }
   // An empty variable is how shells and compose files say "not set".
   const text = option.variable === undefined ? undefined : environment[option.variable]
   return text ? { name: option.variable as string, text } : undefined

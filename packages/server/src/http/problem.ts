@@ -59,7 +59,9 @@ export function toHoldfastError(error: unknown): HoldfastError {
   if (validation) return validationError(validation, validationContext)
   if (statusCode === 413) return new HoldfastError('too_large', 'The body is larger than the server takes')
   if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') {
-    return new HoldfastError('invalid_argument', 'content-type: expected application/json, got something else')
+    const argument = 'header.content-type'
+    const message = `${argument}: expected application/json, got something else. Add the header Content-Type: application/json`
+    return new HoldfastError('invalid_argument', message, { argument })
   }
   if (statusCode !== undefined && statusCode >= 400 && statusCode < 500) {
     return new HoldfastError('invalid_argument', message)
@@ -79,5 +81,6 @@ export function handleError(error: unknown, request: FastifyRequest, reply: Fast
 }
 
 export function handleNotFound(request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  return sendProblem(reply, new HoldfastError('route_not_found', `There is nothing at ${request.method} of this path`))
+  const message = `There is nothing at ${request.method} of this path: /docs shows what there is`
+  return sendProblem(reply, new HoldfastError('route_not_found', message))
 }

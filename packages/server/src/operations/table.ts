@@ -171,7 +171,7 @@ const holds = [
     keyed: true,
     body: { total: AmountOrZero, beyond: Type.Optional(Beyond) },
     answer: holdReceipt,
-    refusals: [...OF_A_HOLD, 'hold_exceeded', 'insufficient_funds', 'wallet_frozen'],
+    refusals: [...OF_A_HOLD, 'hold_exceeded', 'refund_exceeded', 'insufficient_funds', 'wallet_frozen'],
     run: ({ wallet, hold }, { total, beyond = 'reject' }, options) =>
       wallet.holdRef(hold).settle(total, { ...options, beyond }),
   }),

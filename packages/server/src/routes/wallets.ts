@@ -99,7 +99,11 @@ export const walletRoutes: Routes<ApiOptions> = async (app, options) => {
         Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: 'After this entry' }),
       ),
       time: Type.Optional(
-        Type.Integer({ minimum: 0, maximum: 8_640_000_000_000_000, description: 'Milliseconds since 1970' }),
+        Type.Integer({
+          minimum: -8_640_000_000_000_000,
+          maximum: 8_640_000_000_000_000,
+          description: 'Milliseconds since 1970',
+        }),
       ),
     }),
     response: { 200: refTo(PastBalance) },

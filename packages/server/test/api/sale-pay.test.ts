@@ -67,7 +67,7 @@ describe('a purchase that is paid out of a wallet', () => {
     const { data } = (await call('GET', `${wallet}/entries`)).body
     expect(data.at(-1)).toMatchObject({ kind: 'settle', amount: 700, counter: 'shop', metadata: { order: 7 } })
     const { body: story } = await call('GET', `${wallet}/holds/${bought.body.paid.hold}/explain`)
-    expect(story.text).toContain('charged 700 usd')
+    expect(story.text).toContain('charged 700 minor units of usd')
 
     // Whoever asks again, of whichever server, with whatever wallet or price: bought once, and paid for once.
     const rich = await openWallet(call)

@@ -44,6 +44,29 @@ describe('a wallet', () => {
     }
   })
 
+  it('keeps metadata as it is, whatever its members are called', async () => {
+    const metadata = JSON.parse(
+      '{"__proto__":{"admin":true},"constructor":{"prototype":{"x":1}},"b":{"__proto__":null}}',
+    )
+    const path = await openWallet(call, 0)
+    const opened = await call('PUT', `${path}-2`, { body: { currency: 'usd', metadata } })
+    expect(opened.status).toBe(200)
+    const batched = {
+      operations: [{ operation: 'credit', wallet: path.split('/').at(-1), key: 'b', amount: 1, metadata }],
+    }
+    const { results } = (await call('POST', '/v1/batch', { body: batched })).body
+    const credited = await call('POST', `${path}/credits`, { body: { amount: 1, metadata }, key: 'c' })
+    const { data: entries } = (await call('GET', `${path}/entries`)).body
+    const kept = [opened.body, results[0].body.entry, credited.body.entry, ...entries]
+    for (const one of kept) expect(JSON.stringify(one.metadata)).toBe(JSON.stringify(metadata))
+    // Beside the metadata they are members that nobody knows.
+    const body = JSON.parse('{"amount":1,"__proto__":{"metadata":1}}')
+    expect(await call('POST', `${path}/credits`, { body, key: 'd' })).toMatchObject({
+      status: 400,
+      body: { code: 'invalid_argument', argument: 'body.__proto__' },
+    })
+  })
+
   it.each(['user@example.com', 'a/b', '%', 'é 😀', 'x'.repeat(255), '😀'.repeat(255)])(
     'may have an id that a path has to encode: %s',
     async (id) => {

@@ -3,7 +3,7 @@ import { HoldfastError } from '../../errors/index.js'
 import type { SaleTerms } from '../../journal/index.js'
 import { type Command, checkoutWords, command, type Entry as MachineEntry, readLinesText } from '../../machine/index.js'
 import type { Place } from '../../redis/index.js'
-import { checkOptions, type OperationOptions } from '../tenant.js'
+import { checkOptions, OPERATION_NAMES, type OperationOptions } from '../tenant.js'
 import * as check from '../validate.js'
 import { type WaitOptions, within } from '../waiting.js'
 import type { SaleAttempt, SaleAttemptsPage } from './attempts.js'
@@ -38,6 +38,11 @@ export interface PurchaseOptions extends Omit<OperationOptions, 'key' | 'metadat
   /** Out of a wallet: stock and money move together, or not at all. */
   readonly pay?: PayOptions
 }
+
+const CHECKOUT_NAMES = new Set([...OPERATION_NAMES, 'user', 'items'])
+const PURCHASE_NAMES = new Set([...OPERATION_NAMES, 'take', 'pay'])
+/** Behind the door: what came through one of the two. */
+const EITHER_NAMES = new Set([...CHECKOUT_NAMES, ...PURCHASE_NAMES])
 
 /** What a user has set aside, or noted. */
 export interface Checkout {
@@ -115,7 +120,7 @@ export class Sale {
 
   /** Into the user's running checkout, or a new one: all of it or nothing. */
   async checkout(options: CheckoutOptions): Promise<Checkout> {
-    const asked = check.options('options', options)
+    const asked = check.options('options', options, CHECKOUT_NAMES)
     const user = check.text('user', asked.user)
     const key = check.key(asked.key)
     const buyer = this.#tenant.keys.buyer(this.id, user)
@@ -143,7 +148,7 @@ export class Sale {
     const code = keys.code(buckets.places[buckets.target] as Place, buyer, key)
     const refusal = early?.refusalOf(keys.tenant, this.id, items, code)
     if (refusal) {
-      checkOptions(options, durability)
+      checkOptions(options, durability, EITHER_NAMES)
       throw refusal
     }
     const words = checkoutWords({
@@ -174,10 +179,10 @@ export class Sale {
 
   /** Buys what is in a checkout. Asked for again, the answer is the same. */
   async purchase(code: string, options: PurchaseOptions = {}): Promise<Purchase> {
-    const asked = check.options('options', options)
+    const asked = check.options('options', options, PURCHASE_NAMES)
     const take = check.oneOf('take', asked.take ?? 'all', ['all', 'left'] as const)
     const pay = checkPay(this.id, asked)
-    checkOptions(options, this.#tenant.durability)
+    checkOptions(options, this.#tenant.durability, PURCHASE_NAMES)
     check.text('code', code)
     return recorded(this.#tenant, this.id, 'purchase', { checkout: code }, () => this.#buy(code, take, pay, options))
   }
@@ -216,6 +221,7 @@ export class Sale {
     code: string,
     options: Omit<PurchaseOptions, 'take' | 'pay'> = {},
   ): Promise<{ readonly replayed: boolean }> {
+    check.options('options', options, PURCHASE_NAMES)
     check.text('code', code)
     return recorded(this.#tenant, this.id, 'cancel', { checkout: code }, () => this.#giveBack(code, options))
   }
@@ -258,7 +264,7 @@ export class Sale {
   async close(options: Omit<PurchaseOptions, 'take' | 'pay'> = {}): Promise<SaleState> {
     const terms = await termsOf(this.#memory)
     const { keys, engine, durability } = this.#tenant
-    const given = checkOptions(options, durability)
+    const given = checkOptions(options, durability, EITHER_NAMES)
     for (let bucket = 0; bucket < terms.buckets; bucket += 1) {
       // One after the other: when the last is closed all are, and so much can be told of it.
       const metadata = JSON.stringify({ bucket, buckets: terms.buckets })
@@ -277,7 +283,7 @@ export class Sale {
     given: unknown,
   ): Promise<Outcome> {
     const { engine, durability } = this.#tenant
-    const { memory: fromMemory, timeoutMs, signal, retry } = checkOptions(given, durability)
+    const { memory: fromMemory, timeoutMs, signal, retry } = checkOptions(given, durability, EITHER_NAMES)
     const options = { memory: fromMemory, timeoutMs, signal, retry, alone: buckets.places.length === 1 }
     try {
       return await engine.moves.submit(buckets, asked, wanted, options)
@@ -295,7 +301,7 @@ export class Sale {
     given: PurchaseOptions,
   ): Promise<{ entry: MachineEntry; replayed: boolean }> {
     const { engine, durability } = this.#tenant
-    return engine.moves.around(buckets, wanted, checkOptions(given, durability), (timeoutMs) =>
+    return engine.moves.around(buckets, wanted, checkOptions(given, durability, EITHER_NAMES), (timeoutMs) =>
       buyWith(this.#tenant, this.#memory, basket, pay, { ...given, timeout: Math.ceil(timeoutMs) }),
     )
   }

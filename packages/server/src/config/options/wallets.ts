@@ -19,6 +19,8 @@ const paying = [
   'wallet settle',
 ] as const
 const charging = ['wallet capture', 'wallet settle'] as const
+/** The others move nothing, and nothing is booked for them. */
+const booked = [...paying, 'wallet extend', 'wallet release'] as const
 const timed = ['wallet hold', 'wallet extend'] as const
 
 /** Wallets, by asking a server that runs. What stands at a place on the command line comes in this order. */
@@ -112,7 +114,7 @@ export const WALLET_OPTIONS = {
   ttlMs: option<number>({
     flag: 'ttl',
     hint: 'duration',
-    text: 'When what is left goes back by itself, from now',
+    text: 'When what is left goes back by itself, from now: such as 15m, up to 400d',
     commands: timed,
     required: ['wallet hold'],
     expected: 'a number with ms, s, m, h or d, such as 15m, up to 400d',
@@ -148,7 +150,7 @@ export const WALLET_OPTIONS = {
     flag: 'counter',
     hint: 'account',
     text: 'The other side of the books. Without it: funding for credits, revenue for everything else',
-    commands: [...MOVES, 'sale purchase'],
+    commands: [...booked, 'sale purchase'],
     expected: ID,
     parse: plainText(255),
   }),
