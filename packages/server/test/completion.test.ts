@@ -87,6 +87,6 @@ describe('holdfast completion', () => {
   it('knows no other shell', async () => {
     const { code, stderr } = await run(['completion', 'tcsh'])
     expect(code).toBe(2)
-    expect(stderr).toContain('--shell: expected one of bash, zsh, fish, got "tcsh"')
+    expect(stderr).toContain('<shell>: expected one of bash, zsh, fish, got "tcsh"')
   })
 })

@@ -77,10 +77,10 @@ describe('holdfast flags', () => {
 
   it('says what it can not read', async () => {
     for (const [args, message] of [
-      [['percent', 'versioned', '100.5'], '--percentage: expected a number from 0 to 100 with at most two decimals'],
-      [['percent', 'versioned', '0.001'], '--percentage: expected a number'],
-      [['rules', 'versioned', 'no'], '--rules: expected a JSON array'],
-      [['on', 'New'], '--flag: expected 1 to 64'],
+      [['percent', 'versioned', '100.5'], '<percentage>: expected a number from 0 to 100 with at most two decimals'],
+      [['percent', 'versioned', '0.001'], '<percentage>: expected a number'],
+      [['rules', 'versioned', 'no'], '<json>: expected a JSON array'],
+      [['on', 'New'], '<flag>: expected 1 to 64'],
     ] as const) {
       const { code, stderr } = await flags(args)
       expect([code, stderr]).toEqual([2, expect.stringContaining(message)])

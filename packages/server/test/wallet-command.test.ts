@@ -117,7 +117,7 @@ describe('holdfast wallet', () => {
   it.each([
     [['debit', 'w', '1.5'], '<amount>: expected a whole number in the smallest unit'],
     [['debit', 'w', '9007199254740992'], 'got "9007199254740992"'],
-    [['settle', 'w', 'h', 'all'], '--total: expected a whole number'],
+    [['settle', 'w', 'h', 'all'], '<total>: expected a whole number'],
     [['hold', 'w', '1'], '--ttl: expected a number with ms, s, m, h or d, such as 15m, up to 400d, got nothing'],
     [['hold', 'w', '1', '--ttl', '401d'], 'got "401d"'],
     [['credit', 'w', '1', '--key', '~mine'], '--key: expected 1 to 255 printable ASCII characters'],
