@@ -36,6 +36,8 @@ export interface Limits {
   readonly backlog?: number
   /** Entries of one wallet that wait for Postgres, in Redis. Default 1,000. */
   readonly backlogPerWallet?: number
+  /** Reads that wait while as many as may be are under way: one for every two connections to Postgres. Default 5,000. */
+  readonly reads?: number
 }
 
 export interface ConnectOptions {
@@ -132,6 +134,7 @@ export async function open(options: ConnectOptions): Promise<{ tenant: string; s
       sales: { attempts: saleAttempts, early: earlyReject },
       disconnect,
       pendingMax: limits.backlogPerWallet,
+      readsWaitingMax: limits.reads,
       engine: {
         attemptsMax: limits.operations,
         backlogMax: limits.backlog,
@@ -187,6 +190,7 @@ function checkLimits(given: unknown): Required<Limits> {
   return {
     operations: check.integer('limits.operations', limits.operations ?? 20_000, 1, 1_000_000),
     backlog: check.integer('limits.backlog', limits.backlog ?? 50_000, 1, 1_000_000),
+    reads: check.integer('limits.reads', limits.reads ?? 5_000, 1, 1_000_000),
     // More than a script that hands out what is pending may return at once would never be seen.
     backlogPerWallet: check.integer('limits.backlogPerWallet', limits.backlogPerWallet ?? 1_000, 1, 4_000),
   }

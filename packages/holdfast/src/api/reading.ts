@@ -2,10 +2,11 @@ import { HoldfastError } from '../errors/index.js'
 import { type HoldReading, type HoldStatus, holdAfter, type WalletHead } from '../journal/index.js'
 import type { Entry as MachineEntry } from '../machine/index.js'
 import type { Look } from '../sequencer/index.js'
+import { reading } from './reads.js'
 import { type Entry, entryOf, type HoldFacts } from './receipt.js'
 import type { Tenant } from './tenant.js'
 import * as check from './validate.js'
-import { type WaitOptions, within } from './waiting.js'
+import type { WaitOptions } from './waiting.js'
 
 export const PAGE_MAX = 1_000
 export const PAGE_DEFAULT = 100
@@ -64,7 +65,7 @@ export async function readHolds(tenant: Tenant, walletId: string, given: unknown
   const options = check.options('options', given)
   const { after, limit } = page(options)
   const pending = check.flag('pending', options.pending)
-  return within(tenant.timeoutMs, options, async () => {
+  return reading(tenant, options, async () => {
     const { ref } = tenant.keys.of(walletId)
     const look = pending ? await lookAt(tenant, walletId) : null
     // As many more as may turn out to be closed.
@@ -92,7 +93,7 @@ export async function readHold(
 ): Promise<HoldState | null> {
   const options = check.options('options', given)
   const pending = check.flag('pending', options.pending)
-  return within(tenant.timeoutMs, options, async (stop) => {
+  return reading(tenant, options, async (stop) => {
     const { ref } = tenant.keys.of(walletId)
     const look = pending ? await lookAt(tenant, walletId) : null
     const found = await tenant.reader.findHold(ref, id)
@@ -110,7 +111,7 @@ export async function readEntries(tenant: Tenant, walletId: string, given: unkno
   const options = check.options('options', given)
   const { after, limit } = page(options)
   const pending = check.flag('pending', options.pending)
-  return within(tenant.timeoutMs, options, async () => {
+  return reading(tenant, options, async () => {
     const { ref } = tenant.keys.of(walletId)
     const look = pending ? await lookAt(tenant, walletId) : null
     const [row] = look ? await tenant.journal.read([ref]) : []
@@ -132,7 +133,7 @@ export async function readEntryOf(
   given: unknown,
 ): Promise<Entry | null> {
   const wanted = { ref: tenant.keys.ref(walletId), key: check.text('key', key) }
-  return within(tenant.timeoutMs, check.options('options', given), async () => {
+  return reading(tenant, check.options('options', given), async () => {
     const [entry] = await tenant.journal.find([wanted])
     return entry ? entryOf(entry) : null
   })
@@ -141,7 +142,7 @@ export async function readEntryOf(
 export async function readBalanceAt(tenant: Tenant, walletId: string, given: unknown): Promise<PastBalance | null> {
   const options = check.options('options', given)
   const when = momentOf(options)
-  return within(tenant.timeoutMs, options, async () => {
+  return reading(tenant, options, async () => {
     const found = await tenant.reader.balanceAt(tenant.keys.ref(walletId), when)
     if (!found) return null
     const { lastSeq, seq, ...rest } = found
