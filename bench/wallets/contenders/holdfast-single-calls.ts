@@ -1,3 +1,4 @@
+import { Reads } from '../../../packages/holdfast/src/api/reads.js'
 import { Wallet } from '../../../packages/holdfast/src/api/wallet.js'
 import { systemClock } from '../../../packages/holdfast/src/engine/clock.js'
 import { Engine } from '../../../packages/holdfast/src/engine/index.js'
@@ -104,6 +105,7 @@ async function assemble({ redisUrl, databaseUrl }: Place) {
   })
   const journal = new PostgresJournal(postgres)
   const reader = new JournalReader(postgres)
+  const reads = new Reads(5, 5_000)
   const locks = new Locks(runner, () => reader.nextLockToken(), {})
   const engine = new Engine({
     sequencer,
@@ -121,5 +123,5 @@ async function assemble({ redisUrl, databaseUrl }: Place) {
     cluster: false,
   })
   engine.start()
-  return { postgres, redis, runner, sequencer, journal, reader, locks, engine, keys, timeoutMs: 10_000 }
+  return { postgres, redis, runner, sequencer, journal, reader, reads, locks, engine, keys, timeoutMs: 10_000 }
 }

@@ -18,9 +18,10 @@ import type { Place } from '../redis/index.js'
 import type { Sequencer } from '../sequencer/index.js'
 import type { Telemetry } from '../telemetry/index.js'
 import { PAGE_DEFAULT, PAGE_MAX } from './reading.js'
+import { reading } from './reads.js'
 import type { Tenant } from './tenant.js'
 import * as check from './validate.js'
-import { type WaitOptions, within } from './waiting.js'
+import type { WaitOptions } from './waiting.js'
 
 const EVERY_MS = 300_000
 const EVERY_MAX_MS = 7 * 24 * 60 * 60 * 1_000
@@ -200,14 +201,14 @@ export class Auditing {
     })
   }
 
-  async findings({ keys: { tenant }, timeoutMs }: Tenant, given: unknown): Promise<KeptFinding[]> {
+  async findings(of: Tenant, given: unknown): Promise<KeptFinding[]> {
     const options = check.options('options', given, FINDINGS_NAMES)
     const after = check.integer('after', options.after ?? 0, 0, Number.MAX_SAFE_INTEGER)
     const since = check.integer('since', options.since ?? 0, 0, Number.MAX_SAFE_INTEGER)
     const most = check.integer('limit', options.limit ?? PAGE_DEFAULT, 1, PAGE_MAX)
     const prefix = options.prefix === undefined ? '' : check.text('prefix', options.prefix)
-    const question = { tenant, after, prefix, since, most }
-    return within(timeoutMs, options, async () => (await this.#parts.audits.kept(question)) as KeptFinding[])
+    const question = { tenant: of.keys.tenant, after, prefix, since, most }
+    return reading(of, options, async () => (await this.#parts.audits.kept(question)) as KeptFinding[])
   }
 
   async rebuild(given: unknown): Promise<RebuildReport> {

@@ -39,6 +39,8 @@ export interface Limits {
   readonly backlog?: number
   /** Entries of one wallet that wait for Postgres, in Redis. Default 1,000. */
   readonly backlogPerWallet?: number
+  /** Reads that wait while as many as may be are under way: one for every two connections to Postgres. Default 5,000. */
+  readonly reads?: number
 }
 
 export interface ConnectOptions {
@@ -116,7 +118,7 @@ const CONNECT_NAMES = check.namesOf<ConnectOptions>({
   limits: true,
   engine: true,
 })
-const LIMIT_NAMES = check.namesOf<Limits>({ operations: true, backlog: true, backlogPerWallet: true })
+const LIMIT_NAMES = check.namesOf<Limits>({ operations: true, backlog: true, backlogPerWallet: true, reads: true })
 const REDIS_NAMES = check.namesOf<NonNullable<ConnectOptions['redisOptions']>>({
   connections: true,
   commandTimeoutMs: true,
@@ -177,6 +179,7 @@ export async function open(options: ConnectOptions): Promise<{ tenant: string; s
       sales: { attempts: saleAttempts, early: earlyReject },
       disconnect,
       pendingMax: limits.backlogPerWallet,
+      readsWaitingMax: limits.reads,
       engine: {
         attemptsMax: limits.operations,
         backlogMax: limits.backlog,
@@ -236,6 +239,7 @@ function checkLimits(given: unknown): Required<Limits> {
   return {
     operations: check.integer('limits.operations', limits.operations ?? 20_000, 1, 1_000_000),
     backlog: check.integer('limits.backlog', limits.backlog ?? 50_000, 1, 1_000_000),
+    reads: check.integer('limits.reads', limits.reads ?? 5_000, 1, 1_000_000),
     // More than a script that hands out what is pending may return at once would never be seen.
     backlogPerWallet: check.integer('limits.backlogPerWallet', limits.backlogPerWallet ?? 1_000, 1, 4_000),
   }

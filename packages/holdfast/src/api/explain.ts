@@ -2,11 +2,11 @@ import { HoldfastError } from '../errors/index.js'
 import { type FoundHold, type HoldReading, holdAfter, type MadeHold } from '../journal/index.js'
 import type { Entry as MachineEntry } from '../machine/index.js'
 import { decidedSince, type HoldState, holdStateOf, lookAt, PAGE_NAMES, type ReadOptions } from './reading.js'
+import { reading } from './reads.js'
 import { type Entry, entryOf } from './receipt.js'
 import { tellHold, tellStep } from './telling.js'
 import type { Tenant } from './tenant.js'
 import * as check from './validate.js'
-import { within } from './waiting.js'
 
 const STEPS_MAX = 10_000
 const STEPS_DEFAULT = 1_000
@@ -67,7 +67,7 @@ export async function explainHold(
   const from = check.integer('after', after, 0, Number.MAX_SAFE_INTEGER - 1)
   const most = check.integer('limit', limit, 1, STEPS_MAX)
   const pending = check.flag('pending', options.pending)
-  return within(tenant.timeoutMs, options, async (stop) => {
+  return reading(tenant, options, async (stop) => {
     const { ref } = tenant.keys.of(walletId)
     const look = pending ? await lookAt(tenant, walletId) : null
     const found = await tenant.reader.findHold(ref, id)

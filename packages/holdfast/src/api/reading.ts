@@ -2,10 +2,11 @@ import { HoldfastError } from '../errors/index.js'
 import { type HoldReading, type HoldStatus, holdAfter, type WalletHead } from '../journal/index.js'
 import type { Entry as MachineEntry } from '../machine/index.js'
 import type { Look } from '../sequencer/index.js'
+import { reading } from './reads.js'
 import { type Entry, entryOf, type HoldFacts } from './receipt.js'
 import type { Tenant } from './tenant.js'
 import * as check from './validate.js'
-import { WAIT_NAMES, type WaitOptions, within } from './waiting.js'
+import { WAIT_NAMES, type WaitOptions } from './waiting.js'
 
 export const PAGE_MAX = 1_000
 export const PAGE_DEFAULT = 100
@@ -75,7 +76,7 @@ export async function readHolds(tenant: Tenant, walletId: string, given: unknown
   const options = check.options('options', given, PAGE_NAMES)
   const { after, limit } = page(options)
   const pending = check.flag('pending', options.pending)
-  return within(tenant.timeoutMs, options, async () => {
+  return reading(tenant, options, async () => {
     const { ref } = tenant.keys.of(walletId)
     const look = pending ? await lookAt(tenant, walletId) : null
     // As many more as may turn out to be closed.
@@ -103,7 +104,7 @@ export async function readHold(
 ): Promise<HoldState | null> {
   const options = check.options('options', given, READ_NAMES)
   const pending = check.flag('pending', options.pending)
-  return within(tenant.timeoutMs, options, async (stop) => {
+  return reading(tenant, options, async (stop) => {
     const { ref } = tenant.keys.of(walletId)
     const look = pending ? await lookAt(tenant, walletId) : null
     const found = await tenant.reader.findHold(ref, id)
@@ -121,7 +122,7 @@ export async function readEntries(tenant: Tenant, walletId: string, given: unkno
   const options = check.options('options', given, PAGE_NAMES)
   const { after, limit } = page(options)
   const pending = check.flag('pending', options.pending)
-  return within(tenant.timeoutMs, options, async () => {
+  return reading(tenant, options, async () => {
     const { ref } = tenant.keys.of(walletId)
     const look = pending ? await lookAt(tenant, walletId) : null
     const [row] = look ? await tenant.journal.read([ref]) : []
@@ -143,7 +144,7 @@ export async function readEntryOf(
   given: unknown,
 ): Promise<Entry | null> {
   const wanted = { ref: tenant.keys.ref(walletId), key: check.text('key', key) }
-  return within(tenant.timeoutMs, check.options('options', given, WAIT_NAMES), async () => {
+  return reading(tenant, check.options('options', given, WAIT_NAMES), async () => {
     const [entry] = await tenant.journal.find([wanted])
     return entry ? entryOf(entry) : null
   })
@@ -152,7 +153,7 @@ export async function readEntryOf(
 export async function readBalanceAt(tenant: Tenant, walletId: string, given: unknown): Promise<PastBalance | null> {
   const options = check.options('options', given, AT_NAMES)
   const when = momentOf(options)
-  return within(tenant.timeoutMs, options, async () => {
+  return reading(tenant, options, async () => {
     const found = await tenant.reader.balanceAt(tenant.keys.ref(walletId), when)
     if (!found) return null
     const { lastSeq, seq, ...rest } = found

@@ -24,6 +24,7 @@ import {
 import { Sequencer } from '../sequencer/index.js'
 import type { Telemetry } from '../telemetry/index.js'
 import { Auditing, type BackgroundAudit } from './audit.js'
+import { Reads } from './reads.js'
 import { openSales, type SalesGiven } from './sale/parts.js'
 import type { SaleTenant } from './sale/tenant.js'
 
@@ -47,6 +48,7 @@ interface Given {
   readonly durability: Durability
   readonly telemetry: Telemetry
   readonly pendingMax: number
+  readonly readsWaitingMax: number
   readonly engine: Partial<EngineOptions>
   readonly audit: BackgroundAudit | false
   readonly sales: Pick<SalesGiven, 'attempts' | 'early'>
@@ -69,6 +71,8 @@ export function share(redis: RedisConnection, postgres: Postgres, given: Given):
   })
   const journal = new PostgresJournal(postgres)
   const reader = new JournalReader(postgres)
+  // The rest is for the engine. A pool of one is shared: what is read then takes turns with what is written.
+  const reads = new Reads(Math.max(1, Math.floor(postgres.maxConnections / 2)), given.readsWaitingMax)
   const locks = new Locks(runner, () => reader.nextLockToken(), telemetry)
   const asker = randomBytes(12).toString('hex')
   const agendaOf = (shard: number): string => anyTenant.agenda(shard)
@@ -130,7 +134,7 @@ export function share(redis: RedisConnection, postgres: Postgres, given: Given):
     auditing,
     telemetry,
     tenantOf: (tenant) => ({
-      ...{ keys: keysOf(tenant), engine, journal, reader, sequencer, locks, durability, timeoutMs },
+      ...{ keys: keysOf(tenant), engine, journal, reader, reads, sequencer, locks, durability, timeoutMs },
       ...sales.parts,
     }),
     async reconcile(options) {

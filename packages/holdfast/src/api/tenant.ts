@@ -4,6 +4,7 @@ import type { Locks } from '../lock/index.js'
 import { type Command, command } from '../machine/index.js'
 import type { Keys } from '../redis/index.js'
 import type { Sequencer } from '../sequencer/index.js'
+import type { Reads } from './reads.js'
 import * as check from './validate.js'
 
 /** What every operation takes beside what it is about. */
@@ -47,6 +48,7 @@ export interface Tenant {
   readonly sequencer: Sequencer
   readonly locks: Locks
   readonly durability: Durability
+  readonly reads: Reads
   /** How long reading and locking wait, unless the caller says otherwise. */
   readonly timeoutMs: number
 }

@@ -19,6 +19,7 @@ import {
   readEntryOf,
   readHolds,
 } from './reading.js'
+import { reading } from './reads.js'
 import { type Entry, holdFactsOf, type Receipt, receiptOf } from './receipt.js'
 import { Session, SessionRef } from './session.js'
 import { OPERATION_NAMES, type OperationOptions, type Own, perform, type Tenant } from './tenant.js'
@@ -106,8 +107,8 @@ export class Wallet {
   async get(options: ReadOptions = {}): Promise<WalletState | null> {
     const given = check.options('options', options, READ_NAMES)
     const pending = check.flag('pending', given.pending)
-    const { keys, journal, timeoutMs } = this.#tenant
-    return within(timeoutMs, given, async () => {
+    const { keys, journal } = this.#tenant
+    return reading(this.#tenant, given, async () => {
       const [row] = await journal.read([keys.ref(this.id)])
       if (!row) return null
       if (!pending) return stateOf(row)
@@ -237,13 +238,13 @@ const WALLETS_NAMES = check.namesOf<WalletsOptions>({
   signal: true,
 })
 
-export async function readWallets({ keys, reader, timeoutMs }: Tenant, given: unknown): Promise<WalletState[]> {
+export async function readWallets(tenant: Tenant, given: unknown): Promise<WalletState[]> {
   const options = check.options('options', given, WALLETS_NAMES)
   const after = options.after === undefined ? '' : check.text('after', options.after)
   const prefix = options.prefix === undefined ? '' : check.text('prefix', options.prefix)
   const limit = check.integer('limit', options.limit ?? PAGE_DEFAULT, 1, PAGE_MAX)
-  return within(timeoutMs, options, async () => {
-    const rows = await reader.wallets(keys.tenant, prefix, after, limit)
+  return reading(tenant, options, async () => {
+    const rows = await tenant.reader.wallets(tenant.keys.tenant, prefix, after, limit)
     return rows.map((row) => stateOf(row))
   })
 }

@@ -1,8 +1,9 @@
 import { HoldfastError } from '../../errors/index.js'
 import { type Entry as MachineEntry, readCheckout, readLinesText } from '../../machine/index.js'
 import { readCode } from '../../redis/index.js'
+import { reading } from '../reads.js'
 import * as check from '../validate.js'
-import { type WaitOptions, within } from '../waiting.js'
+import type { WaitOptions } from '../waiting.js'
 import type { SoldItem } from './lines.js'
 import { readRunning } from './reading.js'
 import type { Purchase, PurchaseOptions, Sale } from './sale.js'
@@ -61,8 +62,7 @@ export class CheckoutRef {
 
   /** How it stands, as the journal has it. */
   async get(options: WaitOptions = {}): Promise<CheckoutState> {
-    const { timeoutMs } = this.#tenant
-    return within(timeoutMs, check.options('options', options), async () => {
+    return reading(this.#tenant, check.options('options', options), async () => {
       const sale = await this.#tenant.finder.find(this.#tenant, this.code)
       return readState(this.#tenant, sale, this.code)
     })

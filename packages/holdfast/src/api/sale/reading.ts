@@ -2,8 +2,9 @@ import type { SaleItem, SaleTerms, WalletRow } from '../../journal/index.js'
 import type { Place } from '../../redis/index.js'
 import type { Running } from '../../sequencer/index.js'
 import { PAGE_DEFAULT, PAGE_MAX } from '../reading.js'
+import { reading } from '../reads.js'
 import * as check from '../validate.js'
-import { type WaitOptions, within } from '../waiting.js'
+import type { WaitOptions } from '../waiting.js'
 import type { SaleMemory } from './memory.js'
 import { isSoldOut } from './sold-out.js'
 import type { SaleTenant } from './tenant.js'
@@ -47,7 +48,7 @@ export async function readSales(tenant: SaleTenant, given: unknown): Promise<Sal
   const options = check.options('options', given)
   const after = options.after === undefined ? '' : check.text('after', options.after)
   const limit = check.integer('limit', options.limit ?? PAGE_DEFAULT, 1, PAGE_MAX)
-  return within(tenant.timeoutMs, options, async () =>
+  return reading(tenant, options, async () =>
     readStates(tenant, await tenant.sales.list(tenant.keys.tenant, after, limit)),
   )
 }
@@ -110,8 +111,8 @@ export async function readItems(tenant: SaleTenant, id: string, given: unknown):
   const options = check.options('options', given)
   const after = check.integer('after', options.after ?? 0, 0, Number.MAX_SAFE_INTEGER - 1)
   const limit = check.integer('limit', options.limit ?? PAGE_DEFAULT, 1, PAGE_MAX)
-  const { keys, sales, timeoutMs } = tenant
-  return within(timeoutMs, options, async () => {
+  const { keys, sales } = tenant
+  return reading(tenant, options, async () => {
     const memory = tenant.memories.of(tenant.keys.tenant, id)
     const terms = await memory.terms()
     if (!terms) return null

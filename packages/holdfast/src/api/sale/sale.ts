@@ -3,6 +3,7 @@ import { HoldfastError } from '../../errors/index.js'
 import type { SaleTerms } from '../../journal/index.js'
 import { type Command, checkoutWords, command, type Entry as MachineEntry, readLinesText } from '../../machine/index.js'
 import type { Place } from '../../redis/index.js'
+import { reading } from '../reads.js'
 import { checkOptions, OPERATION_NAMES, type OperationOptions } from '../tenant.js'
 import * as check from '../validate.js'
 import { type WaitOptions, within } from '../waiting.js'
@@ -94,8 +95,7 @@ export class Sale {
 
   /** Null: there is no such sale. */
   async status(options: WaitOptions = {}): Promise<SaleState | null> {
-    const { timeoutMs } = this.#tenant
-    return within(timeoutMs, check.options('options', options), async () => {
+    return reading(this.#tenant, check.options('options', options), async () => {
       const terms = await this.#memory.terms()
       return terms && this.#state(terms)
     })
@@ -239,15 +239,14 @@ export class Sale {
 
   /** What was tried in it, refused or not, in the order of its time, a page at a time; of all users, or of one. */
   async attempts(options: SaleAttemptsPage & WaitOptions = {}): Promise<SaleAttempt[]> {
-    const { timeoutMs } = this.#tenant
-    return within(timeoutMs, check.options('options', options), () => readAttempts(this.#tenant, this.id, options))
+    return reading(this.#tenant, check.options('options', options), () => readAttempts(this.#tenant, this.id, options))
   }
 
   /** The user's running checkout, as the journal has it. Null: none is. */
   async checkoutOf(user: string, options: WaitOptions = {}): Promise<Omit<Checkout, 'replayed'> | null> {
-    const { keys, timeoutMs, journal } = this.#tenant
+    const { keys, journal } = this.#tenant
     const buyer = keys.buyer(this.id, check.text('user', user))
-    return within(timeoutMs, check.options('options', options), async () => {
+    return reading(this.#tenant, check.options('options', options), async () => {
       const memory = this.#memory
       const { places, target } = bucketsOf(memory.places(keys, await termsOf(memory)), buyer)
       const place = places[target] as Place

@@ -1,7 +1,8 @@
 import type { ScheduleRow } from '../../journal/index.js'
 import { PAGE_DEFAULT, PAGE_MAX } from '../reading.js'
+import { reading } from '../reads.js'
 import * as check from '../validate.js'
-import { type WaitOptions, within } from '../waiting.js'
+import type { WaitOptions } from '../waiting.js'
 import type { SaleTenant } from './tenant.js'
 import type { SaleOptions } from './terms.js'
 
@@ -51,7 +52,7 @@ export async function readSchedules(tenant: SaleTenant, given: unknown): Promise
   const options = check.options('options', given)
   const after = options.after === undefined ? '' : check.text('after', options.after)
   const limit = check.integer('limit', options.limit ?? PAGE_DEFAULT, 1, PAGE_MAX)
-  return within(tenant.timeoutMs, options, async () => {
+  return reading(tenant, options, async () => {
     const rows = await tenant.schedules.parts.schedules.listAll(tenant.keys.tenant, after, limit)
     return rows.map(({ id, ...row }) => scheduleState(id, row))
   })
