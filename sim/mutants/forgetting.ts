@@ -49,7 +49,7 @@ export const FORGETTING: readonly Mutant[] = [
       },
     ],
     within: 40,
-    from: 1_515,
+    from: 2030,
   },
   {
     rule: 'no epoch is given twice',
@@ -63,7 +63,7 @@ export const FORGETTING: readonly Mutant[] = [
       },
     ],
     within: 100,
-    from: 160,
+    from: 2045,
   },
   {
     rule: 'wallets used from memory have no Postgres path',
@@ -107,19 +107,6 @@ export const FORGETTING: readonly Mutant[] = [
       },
     ],
     within: 60,
-  },
-  {
-    rule: 'what was only looked up is asked after too, once a caller was told of it',
-    without: 'a key was repeated while Redis was away, Postgres is put back to before its entry, and nobody misses it',
-    patches: [
-      {
-        file: `${ENGINE}/fallback.ts`,
-        find: 'this.#context.witnesses.noteFound(attempt.lane.place.ref, entry)',
-        replace: '',
-      },
-    ],
-    within: 10,
-    from: 53_960,
   },
   {
     rule: 'what was handed out is past',

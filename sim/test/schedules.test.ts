@@ -104,9 +104,10 @@ describe('the engine in the simulator', () => {
     expect(report.failures, output).toEqual([])
     expect(code).toBe(0)
     const { counts } = report
-    // Faults never stop while callers call; but who tries six times should mostly have got through.
+    // Faults never stop while callers call, and while Postgres can't be written to they are turned away at once; but who tries six times should
+    // mostly have got through.
     const heard = (name: string) => counts[`heard_${name}`] ?? 0
-    expect(heard('unknown') / (heard('yes') + heard('no') + heard('unknown'))).toBeLessThan(0.1)
+    expect(heard('unknown') / (heard('yes') + heard('no') + heard('unknown'))).toBeLessThan(0.12)
     for (const name of MUST_HAPPEN) expect(counts[name] ?? 0, name).toBeGreaterThan(0)
   })
 

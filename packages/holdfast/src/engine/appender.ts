@@ -5,7 +5,7 @@ import { notStorable } from './attempt.js'
 import { jitteredMs, sleep } from './clock.js'
 import type { Confirmer } from './confirmer.js'
 import type { Context } from './context.js'
-import { hasAppended } from './has-appended.js'
+import { hasCommitted } from './has-committed.js'
 import type { Item, Lane, Waiter } from './lane.js'
 
 const GAPS_MAX = 4
@@ -150,7 +150,7 @@ export class Appender {
     const { verdicts, clock } = await postgres.watchWrite(
       options.postgresPatienceMs,
       journal.append(filed),
-      hasAppended,
+      hasCommitted,
     )
     if (clock > 0) this.#context.learnPostgresClock(clock)
     const gaps = new Map<Lane, Item[]>()

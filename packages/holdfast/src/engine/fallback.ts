@@ -7,7 +7,7 @@ import { tookTooLong } from './checkpoints.js'
 import { jitteredMs, sleep } from './clock.js'
 import type { Confirmer } from './confirmer.js'
 import { CLOCK_SLACK_MS, type Context } from './context.js'
-import { hasAppended } from './has-appended.js'
+import { hasCommitted } from './has-committed.js'
 import type { Lane, Owned } from './lane.js'
 import { Slots } from './slots.js'
 
@@ -267,6 +267,7 @@ export class Fallback {
       return null
     }
     this.#context.telemetry.count?.('holdfast_recoveries_total', { what: 'take_over' })
+    this.#context.postgres.wrote()
     this.#context.learnPostgresClock(snapshot.clock)
     lane.joinsOnly = true
     lane.distrust(snapshot.state.epoch + 1)
@@ -370,7 +371,7 @@ export class Fallback {
     let verdicts: Verdict[] = []
     if (filed.length > 0) {
       const { journal, postgres, options } = this.#context
-      const answer = await postgres.watchWrite(options.postgresPatienceMs, journal.append(filed), hasAppended)
+      const answer = await postgres.watchWrite(options.postgresPatienceMs, journal.append(filed), hasCommitted)
       verdicts = answer.verdicts
       this.#context.witnesses.noteAppend(filed, verdicts)
       const aheadMs = answer.clock - this.#context.clock.now()
