@@ -49,7 +49,7 @@ export const FORGETTING: readonly Mutant[] = [
       },
     ],
     within: 40,
-    from: 2030,
+    from: 1065,
   },
   {
     rule: 'no epoch is given twice',

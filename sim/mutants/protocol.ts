@@ -113,7 +113,7 @@ export const PROTOCOL: readonly Mutant[] = [
       },
     ],
     within: 100,
-    from: 235,
+    from: 20,
   },
   {
     rule: "what is found is where it can't be lost",
@@ -173,7 +173,7 @@ export const PROTOCOL: readonly Mutant[] = [
       },
     ],
     within: 60,
-    from: 2215,
+    from: 1050,
   },
   {
     rule: 'a "no" is an answer too',
@@ -231,7 +231,7 @@ export const PROTOCOL: readonly Mutant[] = [
       'a call that was held up is decided by who was promoted, whose clock is behind, after its retry was refused',
     patches: [{ file: LUA, find: 'if told_life ~= life or clock', replace: 'if clock' }],
     within: 60,
-    from: 2025,
+    from: 660,
   },
   {
     rule: 'pending entries are never overwritten',
