@@ -21,7 +21,7 @@ it('sends nobody on twice when Postgres fails after some of a batch were sent on
     clock: systemClock,
     options: DEFAULT_OPTIONS,
     telemetry: {},
-    postgres: { failedToWrite: () => {}, failedWith: () => {}, worked: () => {} },
+    postgres: { failedToWrite: () => {}, failedWith: () => {}, worked: () => {}, wrote: () => {} },
     redisAt: () => ({ open: false }),
     turnedAway: () => null,
     learnPostgresClock: () => {},
