@@ -246,7 +246,7 @@ class WalletCheck {
       this.#fault(`${asked.key} (${asked.params}) conflicts with itself`)
       return
     }
-    if (entry && !another) {
+    if (entry && !another && !this.#cameAfterALoss(operation, entry)) {
       this.#fault(`${asked.key} (${asked.params}) was refused (${heard.error.code}) and is in the journal`)
       return
     }
@@ -258,6 +258,12 @@ class WalletCheck {
     const { params, metadata } = operation.command
     if (this.#isOfBeforeALoss(operation)) return true
     return entry !== undefined && (entry.params !== params || entry.metadata !== metadata)
+  }
+
+  /** It was refused because of what Postgres has lost since, and then whoever still had it on the way brought it. */
+  #cameAfterALoss({ endedAt, ref }: Operation, entry: Entry): boolean {
+    const lostAt = this.#circumstances.lostAt.get(ref) ?? Number.NEGATIVE_INFINITY
+    return endedAt <= lostAt && lostAt < (this.#circumstances.commits.get(entry.hash)?.last ?? 0)
   }
 
   #isOfBeforeALoss({ startedAt, ref }: Pick<Operation, 'startedAt' | 'ref'>): boolean {
