@@ -69,6 +69,7 @@ export class Raiser {
       }
     }
   }
+
   /** A wallet may take long, or be locked, and that says nothing of Postgres: so it is asked something else then, which takes no time. */
   async #watch<T>(raised: Promise<T>): Promise<T> {
     const { clock, journal, options, postgres } = this.#context
