@@ -17,7 +17,7 @@ describe('npm run bench -- append', () => {
     expect(output).not.toContain('FAILED')
     expect(code).toBe(0)
     data = JSON.parse(readFileSync(json, 'utf8')).append
-  }, 60_000)
+  }, 120_000)
   afterAll(() => rmSync(folder, { recursive: true }))
 
   it('finds every entry that it sent in the journal', () => {

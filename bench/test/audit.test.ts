@@ -17,7 +17,7 @@ describe('npm run bench -- audit', () => {
     expect(output).not.toContain('FAILED')
     expect(code).toBe(0)
     data = JSON.parse(readFileSync(json, 'utf8')).audit
-  }, 60_000)
+  }, 120_000)
   afterAll(() => rmSync(folder, { recursive: true }))
 
   it('audits every wallet, and reads its journal the first time only', () => {

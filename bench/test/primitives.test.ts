@@ -19,7 +19,7 @@ describe('npm run bench -- primitives', () => {
     expect(output).not.toContain('FAILED')
     expect(code).toBe(0)
     data = JSON.parse(readFileSync(json, 'utf8')).primitives
-  }, 60_000)
+  }, 120_000)
   afterAll(() => rmSync(folder, { recursive: true }))
 
   it('finds that everybody made what callers were told', () => {

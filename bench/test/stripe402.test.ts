@@ -17,7 +17,7 @@ describe('npm run bench -- stripe402', () => {
     expect(output).not.toContain('FAILED')
     expect(code).toBe(0)
     data = JSON.parse(readFileSync(json, 'utf8')).stripe402
-  }, 60_000)
+  }, 120_000)
   afterAll(() => rmSync(folder, { recursive: true }))
 
   it('finds that the clients lack exactly what callers were told', () => {

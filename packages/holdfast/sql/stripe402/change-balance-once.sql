@@ -17,7 +17,10 @@ kept AS (
   SELECT client_id, 'balance', $3, $4, abs($2::bigint), balance FROM changed
 )
 SELECT client.client_id IS NOT NULL AS known, client.balance AS before, changed.balance::text AS after,
-       seen.type AS seen_type, seen.amount AS seen_amount, seen.balance AS seen_balance
+       seen.type AS seen_type, seen.amount AS seen_amount, seen.balance AS seen_balance,
+       -- What is told of again must be where it can't be lost: see await_replicas in 0001_settings.sql.
+       CASE WHEN seen.type IS NOT NULL AND current_setting('synchronous_standby_names') <> ''
+            THEN pg_logical_emit_message(true, 'holdfast', '') END AS awaited
 FROM (SELECT) one
 LEFT JOIN (SELECT client_id, balance::text AS balance FROM stripe402_clients WHERE client_id = $1) client ON true
 LEFT JOIN changed ON true

@@ -25,7 +25,10 @@ kept AS (
 )
 SELECT client.client_id IS NOT NULL AS known, client.balance AS before, changed.balance::text AS after,
        coalesce(seen.type, recorded.type) AS seen_type, coalesce(seen.amount, recorded.amount) AS seen_amount,
-       seen.balance AS seen_balance
+       seen.balance AS seen_balance,
+       -- What is told of again must be where it can't be lost: see await_replicas in 0001_settings.sql.
+       CASE WHEN coalesce(seen.type, recorded.type) IS NOT NULL AND current_setting('synchronous_standby_names') <> ''
+            THEN pg_logical_emit_message(true, 'holdfast', '') END AS awaited
 FROM (SELECT) one
 LEFT JOIN (SELECT client_id, balance::text AS balance FROM stripe402_clients WHERE client_id = $1) client ON true
 LEFT JOIN changed ON true

@@ -5,7 +5,10 @@ WITH made AS (
   ON CONFLICT DO NOTHING
   RETURNING id
 )
-SELECT made.id IS NOT NULL AS made, there.type, there.amount
+SELECT made.id IS NOT NULL AS made, there.type, there.amount,
+       -- What is told of again must be where it can't be lost: see await_replicas in 0001_settings.sql.
+       CASE WHEN there.type IS NOT NULL AND current_setting('synchronous_standby_names') <> ''
+            THEN pg_logical_emit_message(true, 'holdfast', '') END AS awaited
 FROM (SELECT) one
 LEFT JOIN made ON true
 LEFT JOIN (SELECT type, amount::text AS amount FROM stripe402_transactions WHERE client_id = $1 AND id = $2) there ON true

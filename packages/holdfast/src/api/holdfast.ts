@@ -14,7 +14,7 @@ import { type Transfer, type TransferOptions, transfer } from './transfer.js'
 import * as check from './validate.js'
 import { readWallets, Wallet, type WalletState, type WalletsOptions } from './wallet.js'
 
-/** How this process stands with the servers, as its operations have found them. */
+/** How this process stands with the servers, as its operations and connections have found them. */
 export interface Health {
   /** `away`: operations go through Postgres. `partly`: those of some shards of a Cluster do. */
   readonly redis: 'up' | 'partly' | 'away'
@@ -96,14 +96,15 @@ export class Holdfast {
     return transfer(this.#tenant, from, to, amount, options)
   }
 
-  /** What its operations have found of Redis and Postgres. Asks nobody. */
+  /** What its operations and connections have found of Redis and Postgres. Asks nobody. */
   health(): Health {
     const { health, load, options } = this.#shared.engine
     const { redisGroups, redisGroupsAway, postgres, stopped } = health
     const { attempts: operations, postgresPath, backlog } = load
     const { postgresPathMax } = options
+    const isAnyThere = this.#shared.isRedisThere() && (redisGroupsAway === 0 || redisGroupsAway < redisGroups)
     return {
-      redis: redisGroupsAway === 0 ? 'up' : redisGroupsAway < redisGroups ? 'partly' : 'away',
+      redis: !isAnyThere ? 'away' : redisGroupsAway > 0 ? 'partly' : 'up',
       postgres: postgres ? 'up' : 'away',
       stopped,
       operations,

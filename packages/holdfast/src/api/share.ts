@@ -36,6 +36,8 @@ export interface Shared {
   readonly engine: Engine
   readonly auditing: Auditing
   readonly telemetry: Telemetry
+  /** Whether there is a connection to Redis: a process that has had nothing to ask of it does not know more. */
+  isRedisThere(): boolean
   tenantOf(tenant: string): SaleTenant
   reconcile(options: ReconcileOptions): Promise<ReconcileReport>
   /** Asked again, it is the same end. */
@@ -133,6 +135,7 @@ export function share(redis: RedisConnection, postgres: Postgres, given: Given):
     engine,
     auditing,
     telemetry,
+    isRedisThere: () => redis.isThere,
     tenantOf: (tenant) => ({
       ...{ keys: keysOf(tenant), engine, journal, reader, reads, sequencer, locks, durability, timeoutMs },
       ...sales.parts,

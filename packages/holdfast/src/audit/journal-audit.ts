@@ -224,15 +224,20 @@ function compareLoadable(state: Verified, loadable: LoadableState | undefined): 
   return compareHolds(state.holds, loadable.state.holds, causes)
 }
 
-/** The same thing wrong with the same number, in two looks at the whole journal. */
+/**
+ * The same thing wrong with the same number, in two looks at the whole journal. Nothing is appended to a row with a wrong head, so it stays as it
+ * is: where each look saw another one, the database was put back in the middle of both.
+ */
 function agreement(before: Judged | undefined, differences: readonly Difference[]): Difference[] {
-  if (!before?.reading.full) return []
+  if (!before?.reading.full || wrongHead(before.differences) !== wrongHead(differences)) return []
   return differences.filter(({ cause, field, hold, seq }) =>
     before.differences.some(
       (one) => one.cause === cause && one.field === field && one.hold === hold && one.seq === seq,
     ),
   )
 }
+
+const wrongHead = (differences: readonly Difference[]) => differences.find(({ field }) => field === 'head')?.found
 
 /** Only a matter of time, where the others are a matter of what stands there. */
 const isLate = ({ cause }: Difference): boolean => cause === 'hold_overdue'

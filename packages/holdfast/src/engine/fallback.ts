@@ -332,6 +332,11 @@ export class Fallback {
     const { ref } = lane.place
     if (attempt.command.kind === 'refund') {
       const charge = await journal.charge(ref, attempt.command.of)
+      // More is known of the charge than this state knows of anything: by the two together nothing can be refused.
+      if (charge?.facts.epoch === state.epoch && charge.facts.seq > state.seq) {
+        this.#lose(lane)
+        return this.#queue(attempt)
+      }
       attempt.chargeMissing = !charge
       attempt.command = { ...attempt.command, ...(charge ?? { facts: null }) }
     }
@@ -366,6 +371,13 @@ export class Fallback {
     })
   }
 
+  /** Others have decided since its state was read. */
+  #lose(lane: Lane): void {
+    lane.owned = null
+    lane.meetRivals(this.#context.clock.now())
+    lane.losses += 1
+  }
+
   async #append(batch: readonly Share[]): Promise<void> {
     const filed = batch.flatMap((share) => share.filed)
     let verdicts: Verdict[] = []
@@ -394,9 +406,7 @@ export class Fallback {
    */
   #conclude({ lane, fresh, filed, decided }: Share, verdicts: readonly Verdict[]): void {
     if (!verdicts.every(({ type }) => type === 'appended' || type === 'there')) {
-      lane.owned = null
-      lane.meetRivals(this.#context.clock.now())
-      lane.losses += 1
+      this.#lose(lane)
       const raised = verdicts.find((verdict) => verdict.type === 'epoch')
       if (raised) this.#context.follow(lane, raised.owner, raised.epoch)
       this.#context.telemetry.count?.('holdfast_recoveries_total', { what: 'stale' })

@@ -1,4 +1,4 @@
-/** Letters that may be wrong in a name for it to be taken for a known one. */
+/** Letters that may be wrong in a name for it to be taken for a known one, and one of it must be right. */
 const WRONG_MAX = 2
 /** What looks otherwise is no name, and may be anything, also somebody's. */
 const NAME = /^\w{1,40}$/
@@ -9,7 +9,7 @@ export function misspelt(name: string, known: ReadonlySet<string>): string {
   const nearest = [...known]
     .map((one) => ({ one, wrong: distance(name.toLowerCase(), one.toLowerCase()) }))
     .reduce((a, b) => (b.wrong < a.wrong ? b : a))
-  return nearest.wrong <= WRONG_MAX ? `${name}: did you mean ${nearest.one}?` : name
+  return nearest.wrong <= WRONG_MAX && nearest.wrong < name.length ? `${name}: did you mean ${nearest.one}?` : name
 }
 
 /** How many letters have to be put in, left out or changed to make one of the other (Levenshtein). */

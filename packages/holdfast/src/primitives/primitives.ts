@@ -1,7 +1,7 @@
 import type { KeyObject } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { HoldfastError } from '../errors/index.js'
-import { flag, given, invalid, options as optionsOf, show } from '../input/index.js'
+import { flag, given, invalid, namesOf, options as optionsOf, show } from '../input/index.js'
 import { HeldLeases } from '../lock/index.js'
 import {
   checkMigrated,
@@ -41,6 +41,20 @@ export interface PrimitivesOptions {
   readonly postgresOptions?: Omit<PostgresOptions, 'telemetry' | 'schema'>
 }
 
+const OPTION_NAMES = namesOf<PrimitivesOptions>({
+  redis: true,
+  postgres: true,
+  secret: true,
+  owner: true,
+  tenant: true,
+  telemetry: true,
+  now: true,
+  schema: true,
+  migrate: true,
+  redisOptions: true,
+  postgresOptions: true,
+})
+
 /** The connections, and the keys, that primitives share: `new FixedWindow(primitives, 'login', …)`. */
 export class Primitives {
   /** What primitives are made of: also those that you write yourself. */
@@ -54,7 +68,7 @@ export class Primitives {
 
   /** Redis need not be there yet: calls fail as `unavailable` until it is. Postgres, if it is given, must be. */
   static async connect(options: PrimitivesOptions): Promise<Primitives> {
-    const asked = optionsOf('options', options)
+    const asked = optionsOf('options', options, OPTION_NAMES)
     given('redis', asked.redis, 'a URL, options or an ioredis client')
     if (asked.postgres === undefined)
       given('secret', asked.secret, '16 bytes or more, or else a postgres, which has one of its own')

@@ -1,4 +1,4 @@
-import { integer, options as optionsOf } from '../input/index.js'
+import { integer, namesOf, options as optionsOf } from '../input/index.js'
 import { keyTtl } from '../redis/scripts.generated.js'
 import type { Context } from './context.js'
 import { connected, durationMs, keysOf, PURPOSES, type Purpose, readPurpose, TIMER_MAX_MS, word } from './keys.js'
@@ -13,6 +13,8 @@ export interface KeySamplerOptions {
   /** Whose keys it counts. Default: of all owners that share this Redis. */
   readonly owner?: string
 }
+
+const OPTION_NAMES = namesOf<KeySamplerOptions>({ everyMs: true, keysPerStep: true, owner: true })
 
 /** What a walk over all keys has found, by primitive. */
 export interface KeySample {
@@ -46,7 +48,7 @@ export class KeySampler {
   #last: KeySample | null = null
 
   constructor({ context }: Primitives, options: KeySamplerOptions = {}) {
-    const { everyMs = 10_000, keysPerStep = 5_000, owner } = optionsOf('options', options)
+    const { everyMs = 10_000, keysPerStep = 5_000, owner } = optionsOf('options', options, OPTION_NAMES)
     this.#context = connected(context)
     this.#everyMs = durationMs('everyMs', everyMs, 10, TIMER_MAX_MS)
     const keys = integer('keysPerStep', keysPerStep, 1, 1_000_000)

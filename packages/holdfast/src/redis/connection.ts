@@ -73,6 +73,11 @@ export class RedisConnection {
     return undefined
   }
 
+  /** Is there a client to take? */
+  get isThere(): boolean {
+    return this.#links.some(({ client }) => client.status === 'ready')
+  }
+
   /** Resolves once there is a client to take; rejects with `unavailable` when three retries have failed. */
   async ready(): Promise<void> {
     try {

@@ -1,8 +1,21 @@
 import { types } from 'node:util'
-import { amount, integer, invalid, oneOf, options as optionsOf, show, signal, text } from '../input/index.js'
-import type { ClientRecord, Movement, TransactionRecord } from './types.js'
+import { amount, integer, invalid, namesOf, oneOf, options as optionsOf, show, signal, text } from '../input/index.js'
+import type {
+  ChangeOptions,
+  ClientRecord,
+  ListClientsOptions,
+  ListTransactionsOptions,
+  Movement,
+  PruneOptions,
+  TransactionRecord,
+} from './types.js'
 
 /** What every store checks before any I/O, in one place so that all of them take and refuse the same. */
+
+const CHANGE_NAMES = namesOf<ChangeOptions>({ key: true })
+const PAGE_NAMES = namesOf<ListTransactionsOptions>({ order: true, limit: true, after: true, onDamaged: true })
+const WALK_NAMES = namesOf<ListClientsOptions>({ signal: true, onDamaged: true })
+const PRUNE_NAMES = namesOf<PruneOptions>({ olderThan: true, signal: true })
 
 /** A resource is a URL. */
 const RESOURCE_MAX = 8_192
@@ -32,7 +45,7 @@ export function instant(name: string, value: unknown): Date {
 /** The idempotency key of a change, if it came with one. */
 export function keyOf(options: unknown): string | undefined {
   if (options === undefined) return undefined
-  const { key } = optionsOf('options', options)
+  const { key } = optionsOf('options', options, CHANGE_NAMES)
   if (key === undefined) return undefined
   const checked = text('key', key)
   if (checked.startsWith('~')) throw invalid('key', 'a key that does not begin with ~', 'one that does')
@@ -86,7 +99,8 @@ export interface Page<P = Position> {
 export function page(value: unknown): Page
 export function page<P>(value: unknown, read: (after: unknown) => P): Page<P>
 export function page(value: unknown, read: (after: unknown) => unknown = readCursor): Page<unknown> {
-  const { order = 'newest', limit = PAGE_DEFAULT, after, onDamaged } = optionsOf('options', value)
+  const asked = optionsOf('options', value, PAGE_NAMES)
+  const { order = 'newest', limit = PAGE_DEFAULT, after, onDamaged } = asked
   return {
     order: oneOf('order', order, ['newest', 'oldest']),
     limit: integer('limit', limit, 1, PAGE_MAX),
@@ -99,12 +113,12 @@ export function walk(value: unknown): {
   signal: AbortSignal | undefined
   onDamaged: ((error: Error) => void) | undefined
 } {
-  const given = optionsOf('options', value)
+  const given = optionsOf('options', value, WALK_NAMES)
   return { signal: signal(given.signal), onDamaged: listener(given.onDamaged) }
 }
 
 export function prune(value: unknown): { olderThan: Date; signal: AbortSignal | undefined } {
-  const given = optionsOf('options', value)
+  const given = optionsOf('options', value, PRUNE_NAMES)
   return { olderThan: instant('olderThan', given.olderThan), signal: signal(given.signal) }
 }
 

@@ -20,7 +20,10 @@ kept AS (
   SELECT client_id, 'balance', $3, $4, abs($2::bigint), balance FROM changed
 )
 SELECT client.client_id IS NOT NULL AS known, client.balance AS before, changed.balance::text AS after,
-       seen.type AS seen_type, seen.amount AS seen_amount, seen.balance AS seen_balance
+       seen.type AS seen_type, seen.amount AS seen_amount, seen.balance AS seen_balance,
+       -- What is told of again must be where it can't be lost: see await_replicas in 0001_settings.sql.
+       CASE WHEN seen.type IS NOT NULL AND current_setting('synchronous_standby_names') <> ''
+            THEN pg_logical_emit_message(true, 'holdfast', '') END AS awaited
 FROM (SELECT) one
 LEFT JOIN (SELECT client_id, balance::text AS balance FROM stripe402_clients WHERE client_id = $1) client ON true
 LEFT JOIN changed ON true
@@ -41,9 +44,15 @@ FROM (SELECT) one
 LEFT JOIN (SELECT client_id, balance::text AS balance FROM stripe402_clients WHERE client_id = $1) client ON true
 LEFT JOIN changed ON true`,
   createClient: `-- One who is there is left as he is, with all that he has.
-INSERT INTO stripe402_clients (client_id, stripe_customer_id, balance, currency, created_at, updated_at)
-VALUES ($1, $2, $3::bigint, $4, $5::timestamptz, $6::timestamptz)
-ON CONFLICT DO NOTHING`,
+WITH made AS (
+  INSERT INTO stripe402_clients (client_id, stripe_customer_id, balance, currency, created_at, updated_at)
+  VALUES ($1, $2, $3::bigint, $4, $5::timestamptz, $6::timestamptz)
+  ON CONFLICT DO NOTHING
+  RETURNING client_id
+)
+-- What is told of again must be where it can't be lost: see await_replicas in 0001_settings.sql.
+SELECT CASE WHEN NOT EXISTS (SELECT FROM made) AND current_setting('synchronous_standby_names') <> ''
+            THEN pg_logical_emit_message(true, 'holdfast', '') END AS awaited`,
   createTables: `-- What is there already is left as it is, wherever on the search path it is: CREATE TABLE IF NOT EXISTS would look in one schema alone. The
 -- lock is for those who come at once. Names are bare: the tables are where the connection's search path finds or makes them.
 SELECT pg_advisory_xact_lock(hashtextextended('holdfast stripe402 tables', 0));
@@ -143,7 +152,10 @@ kept AS (
 )
 SELECT client.client_id IS NOT NULL AS known, client.balance AS before, changed.balance::text AS after,
        coalesce(seen.type, recorded.type) AS seen_type, coalesce(seen.amount, recorded.amount) AS seen_amount,
-       seen.balance AS seen_balance
+       seen.balance AS seen_balance,
+       -- What is told of again must be where it can't be lost: see await_replicas in 0001_settings.sql.
+       CASE WHEN coalesce(seen.type, recorded.type) IS NOT NULL AND current_setting('synchronous_standby_names') <> ''
+            THEN pg_logical_emit_message(true, 'holdfast', '') END AS awaited
 FROM (SELECT) one
 LEFT JOIN (SELECT client_id, balance::text AS balance FROM stripe402_clients WHERE client_id = $1) client ON true
 LEFT JOIN changed ON true
@@ -172,7 +184,10 @@ WITH made AS (
   ON CONFLICT DO NOTHING
   RETURNING id
 )
-SELECT made.id IS NOT NULL AS made, there.type, there.amount
+SELECT made.id IS NOT NULL AS made, there.type, there.amount,
+       -- What is told of again must be where it can't be lost: see await_replicas in 0001_settings.sql.
+       CASE WHEN there.type IS NOT NULL AND current_setting('synchronous_standby_names') <> ''
+            THEN pg_logical_emit_message(true, 'holdfast', '') END AS awaited
 FROM (SELECT) one
 LEFT JOIN made ON true
 LEFT JOIN (SELECT type, amount::text AS amount FROM stripe402_transactions WHERE client_id = $1 AND id = $2) there ON true`,

@@ -155,6 +155,15 @@ describe('connecting', () => {
     }
   }, 90_000)
 
+  it.each([
+    ['up', freshRedis],
+    ['away', async () => NO_REDIS],
+  ])('knows that Redis is %s before anything was asked of it', async (redis, url) => {
+    const hf = await Holdfast.connect({ redis: await url(), postgres: await freshDatabase() })
+    expect(hf.health()).toMatchObject({ redis, postgres: 'up' })
+    await hf.close()
+  })
+
   it('fixes the number of shards with the first who connects', async () => {
     const [redis, postgres] = [await freshRedis(), await freshDatabase()]
     const first = await Holdfast.connect({ redis, postgres, shards: 4 })

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { freshDatabase, freshRedis } from '../../../../test/servers.js'
 import type { Engine } from '../../src/engine/index.js'
+import { holdOf } from '../../src/engine/transfer-commands.js'
 import { type Begun, type Intent, PostgresIntents, PostgresJournal } from '../../src/journal/index.js'
 import { command } from '../../src/machine/index.js'
 import { Postgres } from '../../src/postgres/index.js'
@@ -65,6 +66,33 @@ describe('what is written down', () => {
     slow.go()
     expect(await done).toMatchObject({ to: { entry: { amount: 10 } } })
     await until(async () => (await openIntents()) === 0)
+  })
+
+  it('is finished by whoever finds it, though its hold is known to Redis alone', async () => {
+    for (const id of ['payer', 'payee']) await openWallet(new PostgresJournal(postgres), keys.of(id), id)
+    const rest = { key: 'left', amount: 10, fee: 0, counter: 'revenue', metadata: '' }
+    const intent: Intent = { tenant: 'test', source: keys.ref('payer'), target: keys.ref('payee'), ...rest }
+    // Those who look after wallets leave what is pending alone for longer than this takes.
+    const pace = { helpAfterMs: 600_000 }
+    const options = { sweepEveryMs: 20, transferGraceMs: 200 }
+    const { engine, sequencer } = engines.start({ redisUrl, postgres, pace, options })
+    const payer = keys.of('payer')
+    await engine.submit(payer, command({ kind: 'credit', key: 'in', amount: 30 }), { memory: false })
+
+    // As a process would that dies when Redis has decided on the hold, and before anybody has written it down.
+    await new PostgresIntents(postgres).begin([intent])
+    const { life, clock, core } = await sequencer.look(payer, 0, 'test', 0)
+    const known = { place: payer, epochMin: 0, epoch: core?.epoch ?? 0, acked: core?.seq ?? 0, known: 0 }
+    const commands = [{ wallet: 0, command: holdOf(intent), deadline: clock + 20_000, memory: false }]
+    const { answers } = await sequencer.decide({ life, wallets: [known], commands })
+    expect(answers).toMatchObject([{ type: 'accepted' }])
+
+    engine.start()
+    await until(async () => (await openIntents()) === 0)
+    const journal = new PostgresJournal(postgres)
+    expect(await journal.read([intent.source])).toMatchObject([{ available: 20, reserved: 0 }])
+    expect(await journal.read([intent.target])).toMatchObject([{ available: 10, reserved: 0 }])
+    expect(await sequencer.look(payer, 0, 'test', 0)).toMatchObject({ core: { available: 20, reserved: 0 } })
   })
 
   it('is removed at once where nobody else began it', async () => {

@@ -57,6 +57,8 @@ describe.each(TOPOLOGIES)('envelopes on %s', (_, open) => {
     expect(updated).toEqual({ result: 'updated', envelope: later })
     expect(await orders.get('o')).toEqual(later)
     expect(await orders.update('o', () => null)).toEqual({ result: 'unchanged', envelope: later })
+    // What was read, spread, with something else in it.
+    expect(await orders.update('o', (read) => ({ ...read, state: read.state }))).toMatchObject({ result: 'updated' })
   })
 
   it('serialization: stands in Redis as JSON that people can read', async () => {

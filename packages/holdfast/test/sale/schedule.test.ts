@@ -192,7 +192,8 @@ describe('a schedule', () => {
   describe('where there is a sale of the name of its slot', () => {
     const startsAt = Math.floor(Date.now() / (24 * HOUR)) * 24 * HOUR
     const endsAt = startsAt + 24 * HOUR
-    const daily = { ...HOURLY, every: 24 * HOUR, ahead: 100 }
+    const { every: _, ...terms } = HOURLY
+    const daily = { ...terms, every: 24 * HOUR, ahead: 100 }
     const nameOf = (schedule: string) =>
       `${schedule}-${new Date(startsAt).toISOString().slice(0, 10).replaceAll('-', '')}00`
 
@@ -201,7 +202,7 @@ describe('a schedule', () => {
       ['terms', { perUser: 9 }],
       ['items', { items: unique('t', 6) }],
     ])('does not take it with other %s, however often it is tried', async (name, differs) => {
-      await hf.sale(nameOf(name)).open({ ...HOURLY, startsAt, endsAt, ...differs })
+      await hf.sale(nameOf(name)).open({ ...terms, startsAt, endsAt, ...differs })
       const schedule = hf.saleSchedule(name)
       await expect(schedule.start(daily)).rejects.toMatchObject({ code: 'sale_exists' })
       await expect(schedule.start()).rejects.toMatchObject({ code: 'sale_exists' })
@@ -232,7 +233,7 @@ describe('a schedule', () => {
     }, 120_000)
 
     it('takes one that is the same', async () => {
-      await hf.sale(nameOf('same')).open({ ...HOURLY, startsAt, endsAt })
+      await hf.sale(nameOf('same')).open({ ...terms, startsAt, endsAt })
       await hf.saleSchedule('same').start(daily)
       expect((await hf.saleSchedule('same').current())?.id).toBe(nameOf('same'))
       await hf.saleSchedule('same').stop()

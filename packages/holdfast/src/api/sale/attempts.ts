@@ -10,6 +10,7 @@ import type {
 } from '../../journal/index.js'
 import type { Telemetry } from '../../telemetry/index.js'
 import * as check from '../validate.js'
+import { WAIT_NAMES } from '../waiting.js'
 
 const DAY_MS = 24 * 60 * 60 * 1_000
 const RETENTION_MS = 30 * DAY_MS
@@ -55,10 +56,16 @@ export interface SaleAttemptsPage {
   readonly limit?: number
 }
 
+export const ATTEMPTS_NAMES = new Set([
+  ...WAIT_NAMES,
+  ...check.namesOf<SaleAttemptsPage>({ user: true, after: true, limit: true }),
+])
+const RECORD_NAMES = check.namesOf<SaleAttemptsOptions>({ retentionMs: true })
+
 /** Null: attempts are not recorded. */
 export function checkAttempts(given: unknown): { retentionMs: number } | null {
   if (given === false) return null
-  const { retentionMs = RETENTION_MS } = check.options('saleAttempts', given)
+  const { retentionMs = RETENTION_MS } = check.options('saleAttempts', given, RECORD_NAMES)
   return { retentionMs: check.integer('saleAttempts.retentionMs', retentionMs, 1, RETENTION_MAX_MS) }
 }
 

@@ -3,7 +3,7 @@ import { type Entry as MachineEntry, readCheckout, readLinesText } from '../../m
 import { readCode } from '../../redis/index.js'
 import { reading } from '../reads.js'
 import * as check from '../validate.js'
-import type { WaitOptions } from '../waiting.js'
+import { WAIT_NAMES, type WaitOptions } from '../waiting.js'
 import type { SoldItem } from './lines.js'
 import { readRunning } from './reading.js'
 import type { Purchase, PurchaseOptions, Sale } from './sale.js'
@@ -62,7 +62,7 @@ export class CheckoutRef {
 
   /** How it stands, as the journal has it. */
   async get(options: WaitOptions = {}): Promise<CheckoutState> {
-    return reading(this.#tenant, check.options('options', options), async () => {
+    return reading(this.#tenant, check.options('options', options, WAIT_NAMES), async () => {
       const sale = await this.#tenant.finder.find(this.#tenant, this.code)
       return readState(this.#tenant, sale, this.code)
     })

@@ -22,6 +22,8 @@ export interface EarlyRejectOptions {
   readonly falsePositives?: number
 }
 
+const EARLY_NAMES = check.namesOf<EarlyRejectOptions>({ by: true, every: true, capacity: true, falsePositives: true })
+
 export interface CheckedEarlyReject {
   readonly by: 'bitmap' | 'bloom'
   readonly everyMs: number
@@ -184,7 +186,8 @@ const nameOf = (tenant: string, id: string): string => `${tenant}\0${id}`
 /** Null: none. */
 export function checkEarlyReject(given: unknown): CheckedEarlyReject | null {
   if (given === false) return null
-  const { by = 'bitmap', every = EVERY_MS, capacity, falsePositives } = check.options('earlyReject', given)
+  const asked = check.options('earlyReject', given, EARLY_NAMES)
+  const { by = 'bitmap', every = EVERY_MS, capacity, falsePositives } = asked
   return {
     by: check.oneOf('earlyReject.by', by, ['bitmap', 'bloom'] as const),
     everyMs: check.integer('earlyReject.every', every, EVERY_MIN_MS, EVERY_MAX_MS),

@@ -16,6 +16,7 @@ export interface ItemTemplate {
   readonly quantity?: number
 }
 
+const TEMPLATE_NAMES = check.namesOf<ItemTemplate>({ id: true, count: true, quantity: true })
 const COUNT_MAX = 100_000
 const QUANTITY_MAX = 1_000_000_000
 const PLACES = ['n', 'sale', 'startsAt'] as const
@@ -25,7 +26,7 @@ const LATEST_MS = Date.parse('9999-12-31T23:59:59.999Z')
 
 /** `schedule`: an id must not turn out too long when its slot has come. */
 export function checkItemTemplate(schedule: string, value: object): ItemTemplateRow {
-  const { id, count, quantity = 1 } = value as Record<string, unknown>
+  const { id, count, quantity = 1 } = check.options('items', value, TEMPLATE_NAMES)
   const template = {
     id: check.text('items.id', id),
     count: check.integer('items.count', count, 1, COUNT_MAX),

@@ -20,6 +20,8 @@ export interface PayOptions {
   readonly metadata?: unknown
 }
 
+const PAY_NAMES = check.namesOf<PayOptions>({ wallet: true, price: true, counter: true, metadata: true })
+
 /** What was paid for a purchase, and out of which hold of which wallet. */
 export interface Paid {
   readonly wallet: string
@@ -38,7 +40,8 @@ export interface CheckedPay {
 
 export function checkPay(saleId: string, options: Record<string, unknown>): CheckedPay | null {
   if (options.pay === undefined) return null
-  const { wallet, price, counter = 'revenue', metadata = { sale: saleId } } = check.options('pay', options.pay ?? null)
+  const asked = check.options('pay', options.pay ?? null, PAY_NAMES)
+  const { wallet, price, counter = 'revenue', metadata = { sale: saleId } } = asked
   check.oneOf('durability', options.durability ?? 'ledger', ['ledger'] as const)
   return {
     wallet: check.text('pay.wallet', wallet),

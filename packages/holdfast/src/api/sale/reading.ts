@@ -44,8 +44,11 @@ export interface SaleItemState {
   readonly left: number
 }
 
+const SALES_NAMES = check.namesOf<SalesOptions>({ after: true, limit: true, timeout: true, signal: true })
+const ITEMS_NAMES = check.namesOf<SaleItemsOptions>({ after: true, limit: true, timeout: true, signal: true })
+
 export async function readSales(tenant: SaleTenant, given: unknown): Promise<SaleState[]> {
-  const options = check.options('options', given)
+  const options = check.options('options', given, SALES_NAMES)
   const after = options.after === undefined ? '' : check.text('after', options.after)
   const limit = check.integer('limit', options.limit ?? PAGE_DEFAULT, 1, PAGE_MAX)
   return reading(tenant, options, async () =>
@@ -108,7 +111,7 @@ const refsOf = (place: (bucket: number) => Place, { buckets }: SaleTerms): strin
 
 /** Null: there is no such sale. */
 export async function readItems(tenant: SaleTenant, id: string, given: unknown): Promise<SaleItemState[] | null> {
-  const options = check.options('options', given)
+  const options = check.options('options', given, ITEMS_NAMES)
   const after = check.integer('after', options.after ?? 0, 0, Number.MAX_SAFE_INTEGER - 1)
   const limit = check.integer('limit', options.limit ?? PAGE_DEFAULT, 1, PAGE_MAX)
   const { keys, sales } = tenant

@@ -6,8 +6,8 @@ import type { Place } from '../../redis/index.js'
 import { reading } from '../reads.js'
 import { checkOptions, OPERATION_NAMES, type OperationOptions } from '../tenant.js'
 import * as check from '../validate.js'
-import { type WaitOptions, within } from '../waiting.js'
-import type { SaleAttempt, SaleAttemptsPage } from './attempts.js'
+import { WAIT_NAMES, type WaitOptions, within } from '../waiting.js'
+import { ATTEMPTS_NAMES, type SaleAttempt, type SaleAttemptsPage } from './attempts.js'
 import { bucketsOf, bucketsOfCode, wantedFor } from './buckets.js'
 import { CURRENCY, fillSale } from './filling.js'
 import { checkLines, named, refuseTwice, type SoldItem } from './lines.js'
@@ -23,7 +23,7 @@ import {
 } from './reading.js'
 import { readAttempts, recorded, type TellItems } from './record.js'
 import type { SaleTenant } from './tenant.js'
-import { checkTerms, type ItemOptions, type SaleOptions, shareOf } from './terms.js'
+import { checkTerms, type ItemOptions, SALE_NAMES, type SaleOptions, shareOf } from './terms.js'
 import { told } from './told.js'
 
 export interface CheckoutOptions extends Omit<OperationOptions, 'metadata' | 'counter'> {
@@ -40,6 +40,8 @@ export interface PurchaseOptions extends Omit<OperationOptions, 'key' | 'metadat
   readonly pay?: PayOptions
 }
 
+const OPEN_NAMES = new Set([...SALE_NAMES, ...WAIT_NAMES])
+const SOLD_OUT_NAMES = check.namesOf<Pick<WaitOptions, 'signal'>>({ signal: true })
 const CHECKOUT_NAMES = new Set([...OPERATION_NAMES, 'user', 'items'])
 const PURCHASE_NAMES = new Set([...OPERATION_NAMES, 'take', 'pay'])
 /** Behind the door: what came through one of the two. */
@@ -83,9 +85,10 @@ export class Sale {
 
   /** Makes the sale and fills it. The same again changes nothing, and finishes what was begun; with other terms it is `sale_exists`. */
   async open(options: SaleOptions & WaitOptions): Promise<SaleState> {
-    const { terms, items } = checkTerms(options)
+    const asked = check.options('options', options, OPEN_NAMES)
+    const { terms, items } = checkTerms(asked)
     const { keys, sales, timeoutMs } = this.#tenant
-    return within(timeoutMs, check.options('options', options), async () => {
+    return within(timeoutMs, asked, async () => {
       const row = await sales.open(keys.tenant, this.id, terms, items)
       if (!row.same) throw new HoldfastError('sale_exists')
       if (!row.ready) await fillSale(this.#tenant, this.id, terms, items)
@@ -95,7 +98,7 @@ export class Sale {
 
   /** Null: there is no such sale. */
   async status(options: WaitOptions = {}): Promise<SaleState | null> {
-    return reading(this.#tenant, check.options('options', options), async () => {
+    return reading(this.#tenant, check.options('options', options, WAIT_NAMES), async () => {
       const terms = await this.#memory.terms()
       return terms && this.#state(terms)
     })
@@ -106,7 +109,7 @@ export class Sale {
    * However many wait in this process, Postgres is asked once a second.
    */
   async soldOut(options: Pick<WaitOptions, 'signal'> = {}): Promise<boolean> {
-    const signal = check.signal(check.options('options', options).signal)
+    const signal = check.signal(check.options('options', options, SOLD_OUT_NAMES).signal)
     const terms = await termsOf(this.#memory)
     return this.#tenant.soldOut.wait(this.#refs(terms), terms, signal)
   }
@@ -239,14 +242,15 @@ export class Sale {
 
   /** What was tried in it, refused or not, in the order of its time, a page at a time; of all users, or of one. */
   async attempts(options: SaleAttemptsPage & WaitOptions = {}): Promise<SaleAttempt[]> {
-    return reading(this.#tenant, check.options('options', options), () => readAttempts(this.#tenant, this.id, options))
+    const asked = check.options('options', options, ATTEMPTS_NAMES)
+    return reading(this.#tenant, asked, () => readAttempts(this.#tenant, this.id, options))
   }
 
   /** The user's running checkout, as the journal has it. Null: none is. */
   async checkoutOf(user: string, options: WaitOptions = {}): Promise<Omit<Checkout, 'replayed'> | null> {
     const { keys, journal } = this.#tenant
     const buyer = keys.buyer(this.id, check.text('user', user))
-    return reading(this.#tenant, check.options('options', options), async () => {
+    return reading(this.#tenant, check.options('options', options, WAIT_NAMES), async () => {
       const memory = this.#memory
       const { places, target } = bucketsOf(memory.places(keys, await termsOf(memory)), buyer)
       const place = places[target] as Place

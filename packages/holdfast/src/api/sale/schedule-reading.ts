@@ -36,6 +36,8 @@ export interface SchedulesOptions extends WaitOptions {
   readonly limit?: number
 }
 
+const SCHEDULES_NAMES = check.namesOf<SchedulesOptions>({ after: true, limit: true, timeout: true, signal: true })
+
 export function scheduleState(
   id: string,
   { template, items, version, paused, openedUntil }: Omit<ScheduleRow, 'now' | 'number'>,
@@ -49,7 +51,7 @@ export function scheduleState(
 }
 
 export async function readSchedules(tenant: SaleTenant, given: unknown): Promise<ScheduleState[]> {
-  const options = check.options('options', given)
+  const options = check.options('options', given, SCHEDULES_NAMES)
   const after = options.after === undefined ? '' : check.text('after', options.after)
   const limit = check.integer('limit', options.limit ?? PAGE_DEFAULT, 1, PAGE_MAX)
   return reading(tenant, options, async () => {

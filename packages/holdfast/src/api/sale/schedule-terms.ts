@@ -1,5 +1,6 @@
 import type { ItemTemplateRow, ListedItem, ScheduleTemplate } from '../../journal/index.js'
 import * as check from '../validate.js'
+import { WAIT_NAMES } from '../waiting.js'
 import { checkItemTemplate, type ItemTemplate } from './item-template.js'
 import type { Slot } from './slots.js'
 import { checkTerms, type ItemOptions, type SaleOptions } from './terms.js'
@@ -17,6 +18,21 @@ export interface ScheduleOptions extends Omit<SaleOptions, 'items' | 'startsAt' 
   /** What every sale has, up to 100,000 of them: listed, or by a template. Or what makes them. */
   readonly items: readonly ItemOptions[] | ItemTemplate | ItemsOf
 }
+
+const SCHEDULE_NAMES = new Set([
+  ...check.namesOf<ScheduleOptions>({
+    every: true,
+    offset: true,
+    ahead: true,
+    items: true,
+    limit: true,
+    perUser: true,
+    checkoutTtl: true,
+    reserve: true,
+    buckets: true,
+  }),
+  ...WAIT_NAMES,
+])
 
 export interface CheckedSchedule {
   readonly template: ScheduleTemplate
@@ -36,8 +52,8 @@ const PACE_MAX_PER_SECOND = 1_000
 const AHEAD_ITEMS_MAX = 1_000_000
 
 export function checkSchedule(id: string, value: unknown): CheckedSchedule {
-  const { every, offset = 0, ahead, items, ...rest } = check.options('options', value)
-  for (const name of ['startsAt', 'endsAt', 'timeout', 'signal']) delete rest[name]
+  const asked = check.options('options', value, SCHEDULE_NAMES)
+  const { every, offset = 0, ahead, items, timeout: _, signal: __, ...rest } = asked
   const everyMs = check.integer('every', every, EVERY_MIN_MS, EVERY_MAX_MS)
   const offsetMs = check.integer('offset', offset, 0, everyMs - 1)
   const aheadMax = everyMs * AHEAD_SLOTS_MAX

@@ -1,7 +1,7 @@
 import { HoldfastError } from '../../errors/index.js'
 import type { OpenSlot } from '../../journal/index.js'
 import * as check from '../validate.js'
-import { type WaitOptions, within } from '../waiting.js'
+import { WAIT_NAMES, type WaitOptions, within } from '../waiting.js'
 import { CurrentSlot } from './current.js'
 import { saleOf } from './measured.js'
 import { type OpeningParts, SlotOpener } from './opening.js'
@@ -26,6 +26,7 @@ export interface SlotsOptions extends WaitOptions {
   readonly limit?: number
 }
 
+const SLOTS_NAMES = check.namesOf<SlotsOptions>({ before: true, limit: true, timeout: true, signal: true })
 /** So that the ids of sales, with the time behind it, are no longer than ids may be. */
 const ID_MAX = 230
 /** Schedules that a process remembers, beside those that it opens slots of. */
@@ -87,7 +88,7 @@ export class SaleSchedule {
    */
   async start(options?: ScheduleOptions & WaitOptions): Promise<ScheduleState> {
     const asked = options && checkSchedule(this.id, options)
-    return this.#within(options, async (signal) => {
+    return within(this.#tenant.timeoutMs, check.options('options', options), async (signal) => {
       if (asked) await this.#schedules.put(this.#tenant.keys.tenant, this.id, asked.template, asked.items)
       await this.#known.opener.start(asked?.make, signal)
       return this.#state()
@@ -129,10 +130,12 @@ export class SaleSchedule {
 
   /** What was opened, the last of it first. */
   async slots(options: SlotsOptions = {}): Promise<OpenedSlot[]> {
-    const { before = Number.MAX_SAFE_INTEGER, limit = PAGE_DEFAULT } = check.options('options', options)
+    const asked = check.options('options', options, SLOTS_NAMES)
+    const { before = Number.MAX_SAFE_INTEGER, limit = PAGE_DEFAULT } = asked
     const until = check.integer('before', before, 0, Number.MAX_SAFE_INTEGER)
     const most = check.integer('limit', limit, 1, PAGE_MAX)
-    return this.#within(options, () => this.#schedules.list(this.#tenant.keys.tenant, this.id, until, most))
+    const { keys, timeoutMs } = this.#tenant
+    return within(timeoutMs, asked, () => this.#schedules.list(keys.tenant, this.id, until, most))
   }
 
   get #schedules() {
@@ -162,7 +165,7 @@ export class SaleSchedule {
     return state
   }
 
-  #within<T>(options: unknown, work: (stop: AbortSignal) => Promise<T>): Promise<T> {
-    return within(this.#tenant.timeoutMs, check.options('options', options), work)
+  #within<T>(options: unknown, work: () => Promise<T>): Promise<T> {
+    return within(this.#tenant.timeoutMs, check.options('options', options, WAIT_NAMES), work)
   }
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { types } from 'node:util'
-import { given, integer, invalid, oneOf, options as optionsOf, show, text } from '../../input/index.js'
+import { given, integer, invalid, namesOf, oneOf, options as optionsOf, show, text } from '../../input/index.js'
 import type { SaleTerms } from '../../journal/index.js'
 
 export interface ItemOptions {
@@ -25,6 +25,18 @@ export interface SaleOptions {
   /** Over how many shards a hot sale is spread. Default 1. */
   readonly buckets?: number
 }
+
+export const SALE_NAMES = namesOf<SaleOptions>({
+  items: true,
+  limit: true,
+  perUser: true,
+  startsAt: true,
+  endsAt: true,
+  checkoutTtl: true,
+  reserve: true,
+  buckets: true,
+})
+const ITEM_NAMES = namesOf<ItemOptions>({ id: true, quantity: true })
 
 export interface CheckedItem {
   readonly id: string
@@ -78,7 +90,7 @@ function checkItems(value: unknown): CheckedItem[] {
 }
 
 export function checkItem(value: unknown, name: string, quantityMax: number): CheckedItem {
-  const { id, quantity = 1 } = optionsOf(name, value ?? null)
+  const { id, quantity = 1 } = optionsOf(name, value ?? null, ITEM_NAMES)
   return { id: text(`${name}.id`, id), quantity: integer(`${name}.quantity`, quantity, 1, quantityMax) }
 }
 

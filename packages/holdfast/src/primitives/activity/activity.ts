@@ -1,5 +1,5 @@
 import { HoldfastError } from '../../errors/index.js'
-import { given, integer, invalid, options as optionsOf, show, signal as signalOf } from '../../input/index.js'
+import { given, integer, invalid, namesOf, options as optionsOf, show, signal as signalOf } from '../../input/index.js'
 import { activityMark, activityMarkMany } from '../../redis/scripts.generated.js'
 import { Calls, callOnce } from '../calls.js'
 import { type Context, tell } from '../context.js'
@@ -18,10 +18,14 @@ export interface ActivityOptions<Member> {
   readonly ttlMs?: number
 }
 
+const OPTION_NAMES = namesOf<ActivityOptions<unknown>>({ index: true, ttlMs: true })
+
 export interface OfDay {
   /** Default today, in UTC. */
   readonly day?: Day
 }
+
+const DAY_NAMES = namesOf<OfDay>({ day: true })
 
 export interface Marked {
   /** `already`: also where the answer of the first was lost, and the call went out again. */
@@ -45,6 +49,8 @@ export interface RetentionOptions {
   readonly onProgress?: (progress: Progress) => void
 }
 
+const RETENTION_NAMES = namesOf<RetentionOptions>({ from: true, days: true, signal: true, onProgress: true })
+
 const TTL_MS = 90 * DAY_MS
 /** As many as a call takes. */
 const MANY = 256
@@ -61,7 +67,7 @@ export class Activity<Member = Id> {
   readonly #mark: Calls
 
   constructor(primitives: Primitives, operation: string, options: ActivityOptions<Member> = {}) {
-    const { ttlMs = TTL_MS, index } = optionsOf('options', options)
+    const { ttlMs = TTL_MS, index } = optionsOf('options', options, OPTION_NAMES)
     this.ttlMs = durationMs('ttlMs', ttlMs)
     this.index = indexOf(primitives, operation, index)
     this.#context = primitives.context
@@ -140,7 +146,7 @@ export class Activity<Member = Id> {
    * compared in this process, so that Redis does nothing but read.
    */
   async retention(options: RetentionOptions): Promise<RetentionRow[]> {
-    const { from, days, signal, onProgress } = optionsOf('options', options)
+    const { from, days, signal, onProgress } = optionsOf('options', options, RETENTION_NAMES)
     given('from', from, 'a day')
     const firstMs = dayMs('from', from, this.#context.now)
     const count = integer('days', days, 2, RETENTION_DAYS_MAX)
@@ -157,7 +163,7 @@ export class Activity<Member = Id> {
   }
 
   #day(of: unknown): { day: string; part: string } {
-    const day = dayOf(dayMs('day', optionsOf('options', of).day, this.#context.now))
+    const day = dayOf(dayMs('day', optionsOf('options', of, DAY_NAMES).day, this.#context.now))
     return { day, part: day.replaceAll('-', '') }
   }
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { HoldfastError } from '../../errors/index.js'
-import { integer, invalid, oneOf, options as optionsOf, show, signal as signalOf } from '../../input/index.js'
+import { integer, invalid, namesOf, oneOf, options as optionsOf, show, signal as signalOf } from '../../input/index.js'
 import { activityCombine } from '../../redis/scripts.generated.js'
 import { callOnce } from '../calls.js'
 import { type Context, tell } from '../context.js'
@@ -20,12 +20,16 @@ export interface CohortsOptions<Member> {
   readonly ttlMs?: number
 }
 
+const OPTION_NAMES = namesOf<CohortsOptions<unknown>>({ index: true, ttlMs: true })
+
 export interface CombineOptions {
   /** Up to where `not` reaches. Default: all positions that the index has given out; of an index of your own, all that it may have. */
   readonly population?: number
   readonly signal?: AbortSignal
   readonly onProgress?: (progress: Progress) => void
 }
+
+const COMBINE_NAMES = namesOf<CombineOptions>({ population: true, signal: true, onProgress: true })
 
 export type Combined<Member> =
   | { readonly result: 'made'; readonly cohort: Bitmap<Member>; readonly count: number }
@@ -52,7 +56,7 @@ export class Cohorts<Member> {
   readonly #bitmaps: Bitmaps<Member>
 
   constructor({ context }: Primitives, operation: string, options: CohortsOptions<Member>) {
-    const { index, ttlMs = DAY_MS } = optionsOf('options', options)
+    const { index, ttlMs = DAY_MS } = optionsOf('options', options, OPTION_NAMES)
     if (!(index instanceof DenseIndex)) throw invalid('index', 'a MappedIndex or an OwnIndex', show(index))
     this.ttlMs = durationMs('ttlMs', ttlMs)
     this.#context = context
@@ -75,7 +79,7 @@ export class Cohorts<Member> {
     const cohort = this.named(name)
     oneOf('how', how, COMBINATIONS)
     this.#check(how, bitmaps)
-    const { population, signal, onProgress } = optionsOf('options', options)
+    const { population, signal, onProgress } = optionsOf('options', options, COMBINE_NAMES)
     if (onProgress !== undefined && typeof onProgress !== 'function') {
       throw invalid('onProgress', 'a function', show(onProgress))
     }

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { HoldfastError } from '../../errors/index.js'
-import { integer, invalid, options as optionsOf, show } from '../../input/index.js'
+import { integer, invalid, namesOf, options as optionsOf, show } from '../../input/index.js'
 import type { ScriptArg } from '../../redis/index.js'
 import { activityIndexBegin, activityIndexFind, activityIndexInspect } from '../../redis/scripts.generated.js'
 import { Calls, callOnce } from '../calls.js'
@@ -20,6 +20,8 @@ export interface IndexOptions {
   /** How many positions there may be. Default 10 million: 1.25 MB for a bitmap that reaches to the last of them. */
   readonly populationMax?: number
 }
+
+const OPTION_NAMES = namesOf<IndexOptions>({ populationMax: true })
 
 /** Whom a position is of: an id, which stands in Redis only as a hash. */
 export type Id = string | readonly string[]
@@ -41,7 +43,7 @@ export abstract class DenseIndex<Member> {
   readonly scope: Scope
 
   protected constructor({ context }: Primitives, name: string, options: IndexOptions) {
-    const { populationMax = POPULATION_DEFAULT } = optionsOf('options', options)
+    const { populationMax = POPULATION_DEFAULT } = optionsOf('options', options, OPTION_NAMES)
     this.populationMax = integer('populationMax', populationMax, 1, POPULATION_MAX)
     this.context = context
     this.scope = new KeySpace(context, 'activity-index', name, 'member').whole

@@ -1,4 +1,4 @@
-import { invalid, options as optionsOf, show } from '../../input/index.js'
+import { invalid, namesOf, options as optionsOf, show } from '../../input/index.js'
 import { type Context, tell } from '../context.js'
 import { KeySpace } from '../keys.js'
 import type { Primitives } from '../primitives.js'
@@ -20,6 +20,8 @@ export interface BloomFilterOptions {
   /** When it goes by itself, with all its generations. Default: never. */
   readonly endsAt?: Date
 }
+
+const OPTION_NAMES = namesOf<BloomFilterOptions>({ capacity: true, falsePositives: true, scope: true, endsAt: true })
 
 /**
  * - `absent`: it was never added, for sure.
@@ -67,7 +69,7 @@ export class BloomFilter {
   readonly #spotOf: (item: unknown) => Spot
 
   constructor({ context }: Primitives, operation: string, options: BloomFilterOptions) {
-    const { capacity, falsePositives = 0.01, scope, endsAt } = optionsOf('options', options)
+    const { capacity, falsePositives = 0.01, scope, endsAt } = optionsOf('options', options, OPTION_NAMES)
     this.size = sizeOf(capacity, falsePositives)
     const endsAtMs = endsAt === undefined ? 0 : instantMs('endsAt', endsAt, context.now)
     const space = new KeySpace(context, 'bloom', operation)

@@ -1,4 +1,4 @@
-import { options as optionsOf } from '../../input/index.js'
+import { namesOf, options as optionsOf } from '../../input/index.js'
 import { tell } from '../context.js'
 import { durationMs, TIMER_MAX_MS } from '../keys.js'
 import { type Generation, MARK_BYTES } from './generation.js'
@@ -11,6 +11,8 @@ export interface BloomMirrorOptions {
   /** From what age on it is not believed any more, and says `maybe` to everything. Default six times `everyMs`. */
   readonly maxAgeMs?: number
 }
+
+const OPTION_NAMES = namesOf<BloomMirrorOptions>({ everyMs: true, maxAgeMs: true })
 
 /**
  * - `absent`: it had not been added at `asOf`, for sure. Somebody else may have added it since.
@@ -53,7 +55,7 @@ export class BloomMirror {
   }
 
   constructor(store: BloomStore, spotOf: (item: unknown) => Spot, options: BloomMirrorOptions) {
-    const { everyMs = 10_000, maxAgeMs } = optionsOf('options', options)
+    const { everyMs = 10_000, maxAgeMs } = optionsOf('options', options, OPTION_NAMES)
     this.everyMs = durationMs('everyMs', everyMs, 10, TIMER_MAX_MS)
     this.maxAgeMs = durationMs('maxAgeMs', maxAgeMs ?? 6 * this.everyMs, this.everyMs)
     this.#store = store

@@ -1,4 +1,4 @@
-import { integer, options as optionsOf } from '../../input/index.js'
+import { integer, namesOf, options as optionsOf } from '../../input/index.js'
 import { bucketConsume, bucketPeek, bucketRefund } from '../../redis/scripts.generated.js'
 import { type Context, tell } from '../context.js'
 import { KeySpace } from '../keys.js'
@@ -18,12 +18,16 @@ export interface TokenBucketOptions {
   readonly bufferMs?: number
 }
 
+const OPTION_NAMES = namesOf<TokenBucketOptions>({ capacity: true, refillMs: true, refill: true, bufferMs: true })
+
 export interface BucketCall {
   /** How many tokens. Default 1. */
   readonly cost?: number
   /** When it happens. Default now, by the clock of Redis. */
   readonly at?: Date
 }
+
+const CALL_NAMES = namesOf<BucketCall>({ cost: true, at: true })
 
 const SCRIPTS = { consume: bucketConsume, peek: bucketPeek, refund: bucketRefund }
 
@@ -38,7 +42,7 @@ export class TokenBucket {
   readonly #calls: LimitCalls
 
   constructor({ context }: Primitives, operation: string, options: TokenBucketOptions) {
-    const terms = bucketTerms(optionsOf('options', options))
+    const terms = bucketTerms(optionsOf('options', options, OPTION_NAMES))
     this.capacity = terms.max
     this.#context = context
     this.#space = new KeySpace(context, 'bucket', operation)
@@ -78,7 +82,7 @@ export class TokenBucket {
     call: BucketCall,
     costMax: number,
   ): Promise<LimitAnswer> {
-    const { cost = 1, at } = optionsOf('options', call)
+    const { cost = 1, at } = optionsOf('options', call, CALL_NAMES)
     const costs = [integer('cost', cost, 1, costMax)]
     const atMs = instantArg('at', at)
     const of = this.#space.scope(scope)

@@ -1,5 +1,5 @@
 import { HoldfastError } from '../../errors/index.js'
-import { flag, integer, invalid, oneOf, options as optionsOf, show } from '../../input/index.js'
+import { flag, integer, invalid, namesOf, oneOf, options as optionsOf, show } from '../../input/index.js'
 import type { Script } from '../../redis/index.js'
 import { cellDrop, cellGet, cellSet, cellSwap, cellUnlink, keyTtl } from '../../redis/scripts.generated.js'
 import { Calls, damaged } from '../calls.js'
@@ -36,10 +36,20 @@ export interface CellOptions<Kind extends ValueKind = ValueKind> {
   readonly manyMaxBytes?: number
 }
 
+const OPTION_NAMES = namesOf<CellOptions>({
+  ttlMs: true,
+  values: true,
+  maxBytes: true,
+  manyMax: true,
+  manyMaxBytes: true,
+})
+
 export interface SwapOptions {
   /** A new end, or the one it has. Default `keep`. */
   readonly ttlMs?: number | 'keep'
 }
+
+const SWAP_NAMES = namesOf<SwapOptions>({ ttlMs: true })
 
 export interface SetOptions {
   /** `missing`: only where nothing is there (NX). `there`: only where something is (XX). Default `always`. */
@@ -49,6 +59,8 @@ export interface SetOptions {
   /** A new end, or the one it has: where nothing is there, that of the cell. Default: that of the cell. */
   readonly ttlMs?: number | 'keep'
 }
+
+const SET_NAMES = namesOf<SetOptions>({ when: true, previous: true, ttlMs: true })
 
 const KIB = 1_024
 const MIB = 1_024 * KIB
@@ -78,7 +90,7 @@ export class Cell<Kind extends ValueKind = 'text'> {
   readonly #ttl: Calls
 
   constructor({ context }: Primitives, operation: string, options: CellOptions<Kind>) {
-    const asked = optionsOf('options', options)
+    const asked = optionsOf('options', options, OPTION_NAMES)
     this.ttlMs = lifetime('ttlMs', asked.ttlMs)
     this.maxBytes = integer('maxBytes', asked.maxBytes ?? 64 * KIB, 1, MIB)
     this.#manyMax = integer('manyMax', asked.manyMax ?? 256, 1, 4_096)
@@ -125,7 +137,7 @@ export class Cell<Kind extends ValueKind = 'text'> {
   ): Promise<CellSwap<ValueOf<Kind>>> {
     const from = encode('expected', expected, this.#kind, this.maxBytes)
     const to = encode('next', next, this.#kind, this.maxBytes)
-    const ends = endOf(optionsOf('options', options).ttlMs) ?? 'keep'
+    const ends = endOf(optionsOf('options', options, SWAP_NAMES).ttlMs) ?? 'keep'
     const scope = this.#space.scope(of)
     const answer = (await this.#swap.add(scope, [scope.base], [from, to, ends])) as [Buffer, Buffer?]
     return this.#compared(scope, answer, { result: 'swapped' })
@@ -189,7 +201,7 @@ export class Cell<Kind extends ValueKind = 'text'> {
   }
 
   #conditions(options: unknown): Conditions {
-    const { when = 'always', previous, ttlMs } = optionsOf('options', options)
+    const { when = 'always', previous, ttlMs } = optionsOf('options', options, SET_NAMES)
     const end = endOf(ttlMs)
     return {
       when: oneOf('when', when, ['always', 'missing', 'there']),

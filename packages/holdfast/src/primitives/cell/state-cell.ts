@@ -1,4 +1,4 @@
-import { invalid, options as optionsOf, show } from '../../input/index.js'
+import { invalid, namesOf, options as optionsOf, show } from '../../input/index.js'
 import { cellTransition } from '../../redis/scripts.generated.js'
 import { Calls, damaged } from '../calls.js'
 import { type Context, note, tell } from '../context.js'
@@ -14,6 +14,9 @@ export interface StateCellOptions<State extends string> {
   readonly ttlMs: Lifetime
   readonly states: Transitions<State>
 }
+
+const OPTION_NAMES = namesOf<StateCellOptions<string>>({ ttlMs: true, states: true })
+const CALL_NAMES = namesOf<SwapOptions>({ ttlMs: true })
 
 export type StateStart<State> =
   | { readonly result: 'started' }
@@ -38,7 +41,7 @@ export class StateCell<State extends string> {
   readonly #transition: Calls
 
   constructor(primitives: Primitives, operation: string, options: StateCellOptions<State>) {
-    const { ttlMs, states } = optionsOf('options', options)
+    const { ttlMs, states } = optionsOf('options', options, OPTION_NAMES)
     this.#states = new States(states as Transitions<State>)
     this.#cell = new Cell(primitives, operation, { ttlMs: ttlMs as Lifetime })
     this.#context = primitives.context
@@ -50,7 +53,7 @@ export class StateCell<State extends string> {
   /** Begins with a state, where there is none. */
   async start(of: Of, state: State, options: { readonly ttlMs?: number } = {}): Promise<StateStart<State>> {
     this.#states.check('state', state)
-    const { ttlMs } = optionsOf('options', options)
+    const { ttlMs } = optionsOf('options', options, CALL_NAMES)
     if (ttlMs === 'keep') throw invalid('ttlMs', 'milliseconds', show(ttlMs))
     const answer = await this.#cell.set(of, state, { ...options, when: 'missing' })
     if (answer.result === 'written') return { result: 'started' }
@@ -60,7 +63,7 @@ export class StateCell<State extends string> {
   /** To a state, if it is in one from which one comes to that. The end stays as it is unless another is given. */
   async transition(of: Of, to: State, options: SwapOptions = {}): Promise<StateChange<State>> {
     const before = this.#states.before(this.#states.check('to', to))
-    const ends = endOf(optionsOf('options', options).ttlMs) ?? 'keep'
+    const ends = endOf(optionsOf('options', options, CALL_NAMES).ttlMs) ?? 'keep'
     const scope = this.#space.scope(of)
     const answer = await this.#transition.add(scope, [scope.base], [to, ends, ` ${before.join(' ')} `])
     const [result, state] = (answer as Buffer[]).map(String)

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { HoldfastError } from '../../errors/index.js'
-import { given, integer, invalid, options as optionsOf, show } from '../../input/index.js'
+import { given, integer, invalid, namesOf, options as optionsOf, show } from '../../input/index.js'
 import { damaged } from '../calls.js'
 import { Cell, type SwapOptions } from '../cell/cell.js'
 import type { CellTime, Deleted, Differs, Missing } from '../cell/results.js'
@@ -26,16 +26,30 @@ export interface EnvelopesOptions<Payload, State extends string> {
   readonly maxBytes?: number
 }
 
+const OPTION_NAMES = namesOf<EnvelopesOptions<unknown, string>>({
+  ttlMs: true,
+  schemaVersion: true,
+  schema: true,
+  upgrades: true,
+  states: true,
+  maxBytes: true,
+})
+
 /** What is to be different; the rest stays. */
 export interface EnvelopeChange<Payload, State extends string> {
   readonly state?: State
   readonly payload?: Payload
 }
 
+const FIRST_NAMES = namesOf<EnvelopeChange<unknown, string>>({ state: true, payload: true })
+const CREATE_NAMES = namesOf<{ ttlMs?: number }>({ ttlMs: true })
+
 export interface UpdateOptions extends SwapOptions {
   /** How often it is tried when others write at the same time. Default 8. */
   readonly triesMax?: number
 }
+
+const UPDATE_NAMES = namesOf<UpdateOptions>({ ttlMs: true, triesMax: true })
 
 type Created<E> = { readonly result: 'created'; readonly envelope: E }
 type Exists<E> = { readonly result: 'exists'; readonly envelope: E }
@@ -70,7 +84,7 @@ export class Envelopes<Payload, State extends string = string> {
 
   constructor(primitives: Primitives, operation: string, options: EnvelopesOptions<Payload, State>) {
     given('options', options, 'an object')
-    optionsOf('options', options)
+    optionsOf('options', options, OPTION_NAMES)
     const { ttlMs, schemaVersion, schema, upgrades = {}, states, maxBytes } = options
     const machine = states === undefined ? null : new States<State>(states)
     const hasState = (name: unknown) => (machine ? machine.has(name) : isStateName(name))
@@ -88,8 +102,8 @@ export class Envelopes<Payload, State extends string = string> {
     first: { readonly state: State; readonly payload: Payload },
     options: { readonly ttlMs?: number } = {},
   ): Promise<EnvelopeCreate<Envelope<Payload, State>>> {
-    const { state, payload } = optionsOf('first', first)
-    const { ttlMs } = optionsOf('options', options)
+    const { state, payload } = optionsOf('first', first, FIRST_NAMES)
+    const { ttlMs } = optionsOf('options', options, CREATE_NAMES)
     if (ttlMs === 'keep') throw invalid('ttlMs', 'milliseconds', show(ttlMs))
     const now = new Date(this.#context.now())
     const [text, envelope] = await this.#format.write({
@@ -121,7 +135,7 @@ export class Envelopes<Payload, State extends string = string> {
     options: UpdateOptions = {},
   ): Promise<EnvelopeUpdate<Envelope<Payload, State>>> {
     if (typeof change !== 'function') throw invalid('change', 'a function', show(change))
-    const { triesMax = TRIES_MAX, ...swap } = optionsOf('options', options)
+    const { triesMax = TRIES_MAX, ...swap } = optionsOf('options', options, UPDATE_NAMES)
     integer('triesMax', triesMax, 1, 1_000)
     let envelope = await this.get(of)
     for (let tries = 1; envelope !== null; tries += 1) {
@@ -145,6 +159,7 @@ export class Envelopes<Payload, State extends string = string> {
   ): Promise<EnvelopeReplace<Envelope<Payload, State>>> {
     given('change', change, 'what is to be different')
     const before = this.#textOf(read)
+    // Whoever spreads the envelope that he read, and changes something, brings the rest of it along.
     const { state: to = read.state, payload = read.payload } = optionsOf('change', change) as typeof change
     this.#checkState(to)
     // To stay in a state is no transition.

@@ -1,5 +1,5 @@
 import { HoldfastError } from '../../errors/index.js'
-import { integer, invalid, oneOf, options as optionsOf, show } from '../../input/index.js'
+import { integer, invalid, namesOf, oneOf, options as optionsOf, show } from '../../input/index.js'
 import { exposureExpose, exposureFind } from '../../redis/scripts.generated.js'
 import { Bitmap, Bitmaps } from '../activity/bitmap.js'
 import { DAY_MS } from '../activity/day.js'
@@ -18,6 +18,8 @@ export interface ExposureOptions<Variant extends string, Member> {
   /** For how long all of it is kept, from the first exposure on. Default 90 days. */
   readonly ttlMs?: number
 }
+
+const OPTION_NAMES = namesOf<ExposureOptions<string, unknown>>({ variants: true, index: true, ttlMs: true })
 
 export type Exposed<Variant extends string> =
   /** `repeated`: it was this variant before. */
@@ -45,7 +47,7 @@ export class Exposure<const Variant extends string, Member = Id> {
   readonly #find: Calls
 
   constructor(primitives: Primitives, experiment: string, options: ExposureOptions<Variant, Member>) {
-    const { variants, index, ttlMs = TTL_MS } = optionsOf('options', options)
+    const { variants, index, ttlMs = TTL_MS } = optionsOf('options', options, OPTION_NAMES)
     const { context } = primitives
     this.variants = checkVariants(variants) as readonly Variant[]
     this.ttlMs = durationMs('ttlMs', ttlMs)

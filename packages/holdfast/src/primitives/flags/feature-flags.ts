@@ -1,5 +1,5 @@
 import { HoldfastError } from '../../errors/index.js'
-import { flag as checkBoolean, integer, invalid, options as optionsOf, show, text } from '../../input/index.js'
+import { flag as checkBoolean, integer, invalid, namesOf, options as optionsOf, show, text } from '../../input/index.js'
 import { type Context, durable, note, tell } from '../context.js'
 import { durationMs } from '../keys.js'
 import type { Primitives } from '../primitives.js'
@@ -22,6 +22,8 @@ export interface FeatureFlagsOptions {
   readonly defaults?: Readonly<Record<string, boolean>>
 }
 
+const OPTION_NAMES = namesOf<FeatureFlagsOptions>({ stalenessMs: true, lastKnownForMs: true, defaults: true })
+
 /** For the history. */
 export interface FlagAuthor {
   /** Who changes it. */
@@ -30,6 +32,8 @@ export interface FlagAuthor {
   /** Only if this is its version: 0 if there is none. Otherwise `conflict`. */
   readonly version?: number
 }
+
+const AUTHOR_NAMES = namesOf<FlagAuthor>({ by: true, why: true, version: true })
 
 export type FlagChange =
   | {
@@ -61,6 +65,8 @@ export interface FlagHistoryCall {
   readonly limit?: number
 }
 
+const HISTORY_NAMES = namesOf<FlagHistoryCall>({ name: true, before: true, limit: true })
+
 const STALENESS_MS = 5_000
 const STALENESS_MIN_MS = 80
 const STALENESS_MAX_MS = 3_600_000
@@ -83,7 +89,7 @@ export class FeatureFlags {
   readonly #watch: FlagWatch
 
   constructor({ context }: Primitives, options: FeatureFlagsOptions = {}) {
-    const given = optionsOf('options', options)
+    const given = optionsOf('options', options, OPTION_NAMES)
     this.stalenessMs = durationMs('stalenessMs', given.stalenessMs ?? STALENESS_MS, STALENESS_MIN_MS, STALENESS_MAX_MS)
     this.lastKnownForMs = forMs(given.lastKnownForMs, this.stalenessMs)
     this.#defaults = given.defaults === undefined ? null : checkDefaults(given.defaults)
@@ -179,7 +185,7 @@ export class FeatureFlags {
 
   /** Every change that was made, the latest first. */
   async history(call: FlagHistoryCall = {}): Promise<FlagEvent[]> {
-    const { name, before, limit } = optionsOf('options', call)
+    const { name, before, limit } = optionsOf('options', call, HISTORY_NAMES)
     return this.#store.history(
       name === undefined ? null : checkName(name),
       before === undefined ? null : integer('before', before, 1, Number.MAX_SAFE_INTEGER),
@@ -243,7 +249,7 @@ function checkAsked(name: unknown, subject: unknown, attributes: unknown): void 
 }
 
 function checkAuthor(author: unknown): { by: string; why: string | null; version: number | null } {
-  const { by, why, version } = optionsOf('options', author)
+  const { by, why, version } = optionsOf('options', author, AUTHOR_NAMES)
   return {
     by: text('by', by),
     why: why === undefined ? null : text('why', why, WHY_MAX),

@@ -1,4 +1,4 @@
-import { integer, invalid, oneOf, options as optionsOf, show } from '../../input/index.js'
+import { integer, invalid, namesOf, oneOf, options as optionsOf, show } from '../../input/index.js'
 import { durationMs, TIMER_MAX_MS } from '../keys.js'
 
 export interface FlightTimes {
@@ -7,6 +7,8 @@ export interface FlightTimes {
   /** For how long after that it may be given while it is loaded anew. */
   readonly staleMs: number
 }
+
+const TIME_NAMES = namesOf<FlightTimes>({ ttlMs: true, staleMs: true })
 
 export interface SingleFlightOptions extends Partial<FlightTimes> {
   /** How long others wait when the process that loads dies. Renewed while it loads. 100 ms to a day; default 5 s. */
@@ -29,6 +31,20 @@ export interface SingleFlightOptions extends Partial<FlightTimes> {
   readonly keptMax?: number
 }
 
+const OPTION_NAMES = namesOf<SingleFlightOptions>({
+  ttlMs: true,
+  staleMs: true,
+  markerMs: true,
+  loadMaxMs: true,
+  waitMs: true,
+  afterWait: true,
+  failedMs: true,
+  eagerness: true,
+  schemaVersion: true,
+  bytesMax: true,
+  keptMax: true,
+})
+
 export type CheckedOptions = Required<SingleFlightOptions>
 
 const MINUTE_MS = 60_000
@@ -37,15 +53,15 @@ const BYTES_MAX = 16 * 1024 * 1024
 const EAGERNESS_MAX = 100
 
 export function checkOptions(given: unknown): CheckedOptions {
-  const asked = optionsOf('options', given)
+  const asked = optionsOf('options', given, OPTION_NAMES)
   const markerMs = durationMs('markerMs', asked.markerMs ?? 5_000, MARKER_MIN_MS, TIMER_MAX_MS)
   const loadMaxMs = asked.loadMaxMs ?? Math.max(MINUTE_MS, markerMs)
-  const { eagerness = 1 } = asked
+  const { ttlMs, staleMs, eagerness = 1 } = asked
   if (typeof eagerness !== 'number' || !(eagerness >= 0 && eagerness <= EAGERNESS_MAX)) {
     throw invalid('eagerness', `a number from 0 to ${EAGERNESS_MAX}`, show(eagerness))
   }
   return {
-    ...checkTimes(given, { ttlMs: MINUTE_MS, staleMs: MINUTE_MS }),
+    ...checkTimes({ ttlMs, staleMs }, { ttlMs: MINUTE_MS, staleMs: MINUTE_MS }),
     markerMs,
     loadMaxMs: durationMs('loadMaxMs', loadMaxMs, markerMs, TIMER_MAX_MS),
     waitMs: durationMs('waitMs', asked.waitMs ?? 10_000, 0, TIMER_MAX_MS),
@@ -59,6 +75,6 @@ export function checkOptions(given: unknown): CheckedOptions {
 }
 
 export function checkTimes(given: unknown, defaults: FlightTimes): FlightTimes {
-  const { ttlMs = defaults.ttlMs, staleMs = defaults.staleMs } = optionsOf('options', given)
+  const { ttlMs = defaults.ttlMs, staleMs = defaults.staleMs } = optionsOf('options', given, TIME_NAMES)
   return { ttlMs: durationMs('ttlMs', ttlMs), staleMs: durationMs('staleMs', staleMs, 0) }
 }

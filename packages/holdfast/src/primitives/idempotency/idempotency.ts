@@ -1,5 +1,14 @@
 import { HoldfastError } from '../../errors/index.js'
-import { flag, integer, invalid, options as optionsOf, show, signal as signalOf, text } from '../../input/index.js'
+import {
+  flag,
+  integer,
+  invalid,
+  namesOf,
+  options as optionsOf,
+  show,
+  signal as signalOf,
+  text,
+} from '../../input/index.js'
 import type { CallersClient } from '../../postgres/index.js'
 import { readJson } from '../calls.js'
 import { type Context, durable, note, tell } from '../context.js'
@@ -22,6 +31,16 @@ import { Renewal } from './renewal.js'
 import { hashRequest } from './request.js'
 import { encodeResponse } from './response.js'
 
+const OPTION_NAMES = namesOf<IdempotencyOptions>({
+  leaseMs: true,
+  retentionMs: true,
+  responseMaxBytes: true,
+  durable: true,
+})
+const CALL_NAMES = namesOf<IdempotencyCall>({ request: true, token: true })
+const RUN_NAMES = namesOf<RunCall>({ request: true, token: true, signal: true })
+const FAIL_NAMES = namesOf<{ reason?: string }>({ reason: true })
+const PRUNE_NAMES = namesOf<{ limit?: number }>({ limit: true })
 const LEASE_MS = 30_000
 const RETENTION_MS = 7 * 24 * 60 * 60 * 1_000
 const RESPONSE_BYTES_MAX = 65_536
@@ -44,7 +63,7 @@ export class Idempotency<Response = unknown> {
   readonly #kept: RecordsInPostgres | null
 
   constructor({ context }: Primitives, operation: string, options: IdempotencyOptions = {}) {
-    const asked = optionsOf('options', options)
+    const asked = optionsOf('options', options, OPTION_NAMES)
     this.leaseMs = durationMs('leaseMs', asked.leaseMs ?? LEASE_MS, 10)
     this.retentionMs = durationMs('retentionMs', asked.retentionMs ?? RETENTION_MS, this.leaseMs)
     const maxBytes = asked.responseMaxBytes ?? RESPONSE_BYTES_MAX
@@ -60,7 +79,7 @@ export class Idempotency<Response = unknown> {
 
   /** Another request under the same key is `idempotency_conflict`. */
   async tryClaim(key: string | readonly string[], call: IdempotencyCall = {}): Promise<IdempotencyClaim<Response>> {
-    const asked = optionsOf('options', call)
+    const asked = optionsOf('options', call, CALL_NAMES)
     const request = hashRequest(this.#context.secret, this.#space, asked.request)
     const { token, hash } = ownership(this.#space, asked.token)
     const scope = this.#space.scope(key)
@@ -121,7 +140,7 @@ export class Idempotency<Response = unknown> {
     token: string,
     call: { readonly reason?: string } = {},
   ): Promise<'failed' | 'lost'> {
-    const word = text('reason', optionsOf('options', call).reason ?? 'failed')
+    const word = text('reason', optionsOf('options', call, FAIL_NAMES).reason ?? 'failed')
     const scope = this.#space.scope(key)
     const isOurs = await this.#records.fail(scope, owned(this.#space, token).hash, word)
     return this.#tellEnd(scope, isOurs ? 'failed' : 'lost')
@@ -153,10 +172,11 @@ export class Idempotency<Response = unknown> {
     work: (work: IdempotentWork<Response>) => Promise<Response> | Response,
   ): Promise<IdempotentRun<Response>> {
     if (typeof work !== 'function') throw invalid('work', 'a function', show(work))
-    const given = signalOf(optionsOf('options', call).signal)
+    const { signal, ...asked } = optionsOf('options', call, RUN_NAMES)
+    const given = signalOf(signal)
     if (given?.aborted) throw new HoldfastError('aborted')
     const askedAt = performance.now()
-    const claim = await this.tryClaim(key, call)
+    const claim = await this.tryClaim(key, asked)
     if (claim.result !== 'claimed') return claim
     const { token, attempt, tookOver } = claim
     if (given?.aborted) {
@@ -188,7 +208,7 @@ export class Idempotency<Response = unknown> {
 
   /** Removes rows of Postgres that have expired, of all operations: `limit` at most, which is 1,000 unless it is given. How many it were. */
   async prune(call: { readonly limit?: number } = {}): Promise<number> {
-    const limit = integer('limit', optionsOf('options', call).limit ?? 1_000, 1, PRUNE_MAX)
+    const limit = integer('limit', optionsOf('options', call, PRUNE_NAMES).limit ?? 1_000, 1, PRUNE_MAX)
     return this.#inPostgres().prune(limit)
   }
 

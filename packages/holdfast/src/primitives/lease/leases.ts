@@ -4,7 +4,16 @@ import { type Busy, Lease, Taker, type Terms } from '../../lock/index.js'
 import { type Context, durable, note, tell } from '../context.js'
 import { connected } from '../keys.js'
 import type { Primitives } from '../primitives.js'
-import { type AcquireOptions, checkTerms, checkTokens, type LeasesOptions, TERMS, type TokenSource } from './options.js'
+import {
+  ACQUIRE_NAMES,
+  type AcquireOptions,
+  checkTerms,
+  checkTokens,
+  LEASES_NAMES,
+  type LeasesOptions,
+  TERMS,
+  type TokenSource,
+} from './options.js'
 import { QuorumStore, SERVERS_MAX, SERVERS_MIN } from './quorum.js'
 import { Server, ServerStore } from './store.js'
 
@@ -51,7 +60,7 @@ export class Leases {
     const contexts = contextsOf(primitives)
     const context = contexts[0] as Context
     const withPostgres = contexts.find(({ postgres }) => postgres !== null)
-    this.tokens = checkTokens(optionsOf('options', options).tokens, withPostgres !== undefined)
+    this.tokens = checkTokens(optionsOf('options', options, LEASES_NAMES).tokens, withPostgres !== undefined)
     this.#context = context
     this.#servers = contexts.map((one) => new Server(one, operation))
     this.#terms = {
@@ -68,8 +77,9 @@ export class Leases {
 
   /** Not reentrant: who has it and asks again is as anybody else. */
   async acquire(scope: string | readonly string[], options: AcquireOptions = {}): Promise<Acquired> {
-    const terms = checkTerms(options, this.#terms)
-    const signal = signalOf(options.signal)
+    const asked = optionsOf('options', options, ACQUIRE_NAMES)
+    const terms = checkTerms(asked, this.#terms)
+    const signal = signalOf(asked.signal)
     const store = this.#storeOf(scope)
     const taking = this.#taker.take(store, terms, signal, signal)
     const taken = signal ? await unlessAborted(taking, signal) : await taking

@@ -1,4 +1,4 @@
-import { flag, integer, invalid, oneOf, options as optionsOf, show } from '../../input/index.js'
+import { flag, integer, invalid, namesOf, oneOf, options as optionsOf, show } from '../../input/index.js'
 import type { Retry } from '../../lock/index.js'
 import { durationMs, TIMER_MAX_MS } from '../keys.js'
 
@@ -47,6 +47,11 @@ export interface CheckedTerms {
   readonly retry: Retry | null
 }
 
+const TERM_NAMES = namesOf<LeaseTerms>({ ttlMs: true, autoRenew: true, heldMaxMs: true, retry: true })
+export const LEASES_NAMES = new Set([...TERM_NAMES, ...namesOf<Pick<LeasesOptions, 'tokens'>>({ tokens: true })])
+export const ACQUIRE_NAMES = new Set([...TERM_NAMES, ...namesOf<Pick<AcquireOptions, 'signal'>>({ signal: true })])
+const RETRY_NAMES = namesOf<LeaseRetry>({ times: true, baseMs: true, capMs: true, maxWaitMs: true })
+
 /** Renewing takes a round trip every third of it. */
 const TTL_MIN_MS = 50
 export const TERMS: CheckedTerms = { ttlMs: 5_000, autoRenew: true, heldMaxMs: 10 * 60 * 1_000, retry: null }
@@ -71,7 +76,8 @@ export function checkTerms<T extends CheckedTerms>(given: unknown, defaults: T):
 function checkRetry(given: unknown): Retry | null {
   if (given === 'none') return null
   if (typeof given !== 'object' || given === null) throw invalid('retry', "'none' or { times }", show(given))
-  const { times, baseMs = BASE_DEFAULT_MS, capMs = CAP_DEFAULT_MS, maxWaitMs } = given as Record<string, unknown>
+  const asked = optionsOf('retry', given, RETRY_NAMES)
+  const { times, baseMs = BASE_DEFAULT_MS, capMs = CAP_DEFAULT_MS, maxWaitMs } = asked
   const base = durationMs('retry.baseMs', baseMs, 1, TIMER_MAX_MS)
   return {
     times: integer('retry.times', times, 1, TIMES_MAX),

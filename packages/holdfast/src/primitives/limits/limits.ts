@@ -1,4 +1,4 @@
-import { flag, integer, invalid, oneOf, options as optionsOf, show } from '../../input/index.js'
+import { flag, integer, invalid, namesOf, oneOf, options as optionsOf, show } from '../../input/index.js'
 import { limitsConsume, limitsPeek, limitsRefund } from '../../redis/scripts.generated.js'
 import { type Context, tell } from '../context.js'
 import { KeySpace, type Scope } from '../keys.js'
@@ -51,6 +51,14 @@ export interface LimitsCall<Name extends string> {
   /** When it happens. Default now, by the clock of Redis. */
   readonly at?: Date
 }
+
+const LIMIT_NAMES = {
+  bucket: namesOf<BucketLimit>({ kind: true, per: true, capacity: true, refillMs: true, refill: true, bufferMs: true }),
+  sliding: namesOf<SlidingLimit>({ kind: true, per: true, limit: true, windowMs: true, exact: true, bufferMs: true }),
+  fixed: namesOf<FixedLimit>({ kind: true, per: true, limit: true, windowMs: true, bufferMs: true }),
+}
+const CALL_NAMES = namesOf<LimitsCall<string>>({ cost: true, subjects: true, at: true })
+const RESET_NAMES = namesOf<Pick<LimitsCall<string>, 'subjects'>>({ subjects: true })
 
 export interface LimitsAnswer<Name extends string> {
   /** False: at least one limit refused, and nothing was taken from any. */
@@ -112,7 +120,7 @@ export class Limits<Name extends string> {
   /** Forgets what was taken from all limits. True: there was something to forget. */
   async reset(scope: string | readonly string[], call: Pick<LimitsCall<Name>, 'subjects'> = {}): Promise<boolean> {
     const of = this.#space.scope(scope)
-    const forgotten = await this.#calls.reset(of, this.#keys(of, optionsOf('options', call).subjects))
+    const forgotten = await this.#calls.reset(of, this.#keys(of, optionsOf('options', call, RESET_NAMES).subjects))
     tell(this.#context, 'limits', 'reset')
     return forgotten
   }
@@ -122,7 +130,7 @@ export class Limits<Name extends string> {
     scope: string | readonly string[],
     call: LimitsCall<Name>,
   ): Promise<Standing[]> {
-    const { cost, subjects, at } = optionsOf('options', call)
+    const { cost, subjects, at } = optionsOf('options', call, CALL_NAMES)
     const costs = this.#costs(cost ?? 1, what === 'refund')
     const atMs = instantArg('at', at)
     const of = this.#space.scope(scope)
@@ -187,8 +195,9 @@ function checkName(name: string): string {
 }
 
 function termsOf(limit: unknown): Terms {
-  const given = optionsOf('limit', limit)
-  switch (oneOf('kind', given.kind, ['bucket', 'sliding', 'fixed'])) {
+  const kind = oneOf('kind', optionsOf('limit', limit).kind, ['bucket', 'sliding', 'fixed'])
+  const given = optionsOf('limit', limit, LIMIT_NAMES[kind])
+  switch (kind) {
     case 'bucket':
       return bucketTerms(given)
     case 'fixed':

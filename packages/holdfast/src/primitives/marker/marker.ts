@@ -1,4 +1,4 @@
-import { options as optionsOf } from '../../input/index.js'
+import { namesOf, options as optionsOf } from '../../input/index.js'
 import { markerClaim, markerExtend, markerPeek, markerRelease } from '../../redis/scripts.generated.js'
 import { Calls } from '../calls.js'
 import { type Context, note, tell } from '../context.js'
@@ -11,12 +11,16 @@ export interface MarkerOptions {
   readonly ttlMs?: number
 }
 
+const OPTION_NAMES = namesOf<MarkerOptions>({ ttlMs: true })
+
 export interface MarkerClaimCall {
   /** For how long this one stands. Default as for all. */
   readonly ttlMs?: number
   /** One of your own, unique to this claim: the same claim made again is claimed again. Default a random one. */
   readonly token?: string
 }
+
+const CLAIM_NAMES = namesOf<MarkerClaimCall>({ ttlMs: true, token: true })
 
 export type MarkerClaim =
   /** You are the first. The token is what you release or extend it with. */
@@ -39,7 +43,7 @@ export class Marker {
   readonly #peek: Calls
 
   constructor({ context }: Primitives, operation: string, options: MarkerOptions = {}) {
-    this.ttlMs = durationMs('ttlMs', optionsOf('options', options).ttlMs ?? WEEK_MS)
+    this.ttlMs = durationMs('ttlMs', optionsOf('options', options, OPTION_NAMES).ttlMs ?? WEEK_MS)
     this.#context = context
     this.#space = new KeySpace(context, 'marker', operation)
     this.#claim = new Calls(context, 'marker', markerClaim)
@@ -50,7 +54,7 @@ export class Marker {
 
   /** `claimed` with the token that extends and releases it, or `exists`: somebody was first. */
   async tryClaim(scope: string | readonly string[], call: MarkerClaimCall = {}): Promise<MarkerClaim> {
-    const asked = optionsOf('options', call)
+    const asked = optionsOf('options', call, CLAIM_NAMES)
     const ttlMs = durationMs('ttlMs', asked.ttlMs ?? this.ttlMs)
     const { token, hash } = ownership(this.#space, asked.token)
     const place = this.#space.scope(scope)
@@ -65,7 +69,7 @@ export class Marker {
     token: string,
     call: Pick<MarkerClaimCall, 'ttlMs'> = {},
   ): Promise<'extended' | 'lost'> {
-    const ttlMs = durationMs('ttlMs', optionsOf('options', call).ttlMs ?? this.ttlMs)
+    const ttlMs = durationMs('ttlMs', optionsOf('options', call, OPTION_NAMES).ttlMs ?? this.ttlMs)
     const { hash } = owned(this.#space, token)
     const place = this.#space.scope(scope)
     const isOurs = (await this.#extend.add(place, [place.base], [hash, ttlMs])) === 1

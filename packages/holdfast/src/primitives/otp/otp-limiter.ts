@@ -1,4 +1,4 @@
-import { integer, options as optionsOf } from '../../input/index.js'
+import { integer, namesOf, options as optionsOf } from '../../input/index.js'
 import { limitsReset, otpAttempt, otpPeek } from '../../redis/scripts.generated.js'
 import { Calls } from '../calls.js'
 import { type Context, note, tell } from '../context.js'
@@ -20,10 +20,23 @@ export interface OtpLimiterOptions extends PhoneOptions {
   readonly cooldownMaxMs?: number
 }
 
+const OPTION_NAMES = namesOf<OtpLimiterOptions>({
+  country: true,
+  trunkPrefix: true,
+  internationalPrefix: true,
+  attempts: true,
+  windowMs: true,
+  cooldownMs: true,
+  cooldownGrowth: true,
+  cooldownMaxMs: true,
+})
+
 export interface OtpCall {
   /** When it happens. Default now, by the clock of Redis. */
   readonly at?: Date
 }
+
+const CALL_NAMES = namesOf<OtpCall>({ at: true })
 
 export interface OtpAnswer {
   /** False: refused, and nothing changed. */
@@ -55,7 +68,7 @@ export class OtpLimiter {
   readonly #clear: Calls
 
   constructor({ context }: Primitives, operation: string, options: OtpLimiterOptions = {}) {
-    const given = optionsOf('options', options)
+    const given = optionsOf('options', options, OPTION_NAMES)
     this.attempts = integer('attempts', given.attempts ?? 5, 1, ATTEMPTS_MAX)
     const windowMs = durationMs('windowMs', given.windowMs ?? WINDOW_MS)
     const cooldownMs = durationMs('cooldownMs', given.cooldownMs ?? windowMs, 0)
@@ -81,7 +94,7 @@ export class OtpLimiter {
 
   /** Ask before each attempt. A refused one neither counts nor makes the cool-down longer. */
   async attempt(phone: string, call: OtpCall = {}): Promise<OtpAnswer> {
-    const atMs = instantArg('at', optionsOf('options', call).at)
+    const atMs = instantArg('at', optionsOf('options', call, CALL_NAMES).at)
     const scope = this.#scope(phone)
     const { began, ...answer } = this.#read(await this.#attempt.add(scope, keysOf(scope), [atMs, ...this.#terms]))
     tell(this.#context, 'otp', answer.allowed ? 'allowed' : 'refused')
@@ -94,7 +107,7 @@ export class OtpLimiter {
 
   /** What `attempt` would say, without counting. */
   async peek(phone: string, call: OtpCall = {}): Promise<OtpAnswer> {
-    const atMs = instantArg('at', optionsOf('options', call).at)
+    const atMs = instantArg('at', optionsOf('options', call, CALL_NAMES).at)
     const scope = this.#scope(phone)
     const { began: _, ...answer } = this.#read(await this.#peek.add(scope, keysOf(scope), [atMs, ...this.#terms]))
     return answer

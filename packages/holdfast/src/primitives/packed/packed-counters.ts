@@ -1,4 +1,4 @@
-import { invalid, invalidAmount, oneOf, options as optionsOf, show } from '../../input/index.js'
+import { invalid, invalidAmount, namesOf, oneOf, options as optionsOf, show } from '../../input/index.js'
 import { packedGet, packedIncrement, packedReset, packedSet } from '../../redis/scripts.generated.js'
 import { Calls } from '../calls.js'
 import { type Context, tell } from '../context.js'
@@ -22,6 +22,14 @@ export interface PackedCountersOptions<Fields extends Readonly<Record<string, Fi
   /** Default `fail-all`. */
   readonly overflow?: Overflow
 }
+
+const OPTION_NAMES = namesOf<PackedCountersOptions<Readonly<Record<string, FieldType>>>>({
+  version: true,
+  fields: true,
+  ttlMs: true,
+  overflow: true,
+})
+const CALL_NAMES = namesOf<{ overflow?: Overflow }>({ overflow: true })
 
 export interface Incremented<Field extends string> {
   /** `partly`: only with `fail-field`. `refused`: nothing was changed. */
@@ -53,7 +61,7 @@ export class PackedCounters<const Fields extends Readonly<Record<string, FieldTy
   readonly #reset: Calls
 
   constructor({ context }: Primitives, operation: string, options: PackedCountersOptions<Fields>) {
-    const { version, fields, ttlMs, overflow = 'fail-all' } = optionsOf('options', options)
+    const { version, fields, ttlMs, overflow = 'fail-all' } = optionsOf('options', options, OPTION_NAMES)
     this.#layout = new PackedLayout(version, fields)
     const keep = lifetime('ttlMs', ttlMs)
     this.#ttlMs = keep === 'none' ? '' : keep
@@ -102,7 +110,7 @@ export class PackedCounters<const Fields extends Readonly<Record<string, FieldTy
     by: Readonly<Partial<Record<Field, number>>>,
     options: { readonly overflow?: Overflow } = {},
   ): Promise<Incremented<Field>> {
-    const overflow = checkOverflow(optionsOf('options', options).overflow ?? this.#overflow)
+    const overflow = checkOverflow(optionsOf('options', options, CALL_NAMES).overflow ?? this.#overflow)
     const steps = this.#given('by', by, () => [Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER])
     const place = this.#place(scope)
     const text = steps.map((step) => step.text).join(' ')

@@ -1,4 +1,4 @@
-import { invalid, oneOf, options as optionsOf, show } from '../../input/index.js'
+import { invalid, namesOf, oneOf, options as optionsOf, show } from '../../input/index.js'
 import type { ScriptArg } from '../../redis/index.js'
 import { permissionsChange, permissionsForget, permissionsRead } from '../../redis/scripts.generated.js'
 import { Calls } from '../calls.js'
@@ -12,12 +12,16 @@ export interface PermissionsOptions<Name extends string> extends PermissionsLayo
   readonly upgrade?: OlderLayout<NoInfer<Name>>
 }
 
+const OPTION_NAMES = namesOf<PermissionsOptions<string>>({ version: true, names: true, upgrade: true })
+
 export interface PermissionsChange<Name extends string> {
   /** Which of them this call has granted or revoked; the others were so before. */
   readonly changed: readonly Name[]
   /** All that the subject has now. */
   readonly names: readonly Name[]
 }
+
+const UPGRADE_NAMES = namesOf<OlderLayout<string>>({ version: true, names: true, renamed: true })
 
 type Subject = string | readonly string[]
 
@@ -33,13 +37,15 @@ export class Permissions<const Name extends string> {
   readonly #forget: Calls
 
   constructor({ context }: Primitives, operation: string, options: PermissionsOptions<Name>) {
-    const { upgrade } = optionsOf('options', options)
+    const { upgrade } = optionsOf('options', options, OPTION_NAMES)
     this.#layout = new Layout(options)
     this.#older = upgrade === undefined ? undefined : new Layout(upgrade, 'upgrade.')
     if (this.#older && this.#older.version >= this.#layout.version) {
       throw invalid('upgrade.version', `one below ${this.#layout.version}`, show(this.#older.version))
     }
-    const moves = this.#older ? movesFrom(this.#older, optionsOf('upgrade', upgrade).renamed, this.#layout) : ''
+    const moves = this.#older
+      ? movesFrom(this.#older, optionsOf('upgrade', upgrade, UPGRADE_NAMES).renamed, this.#layout)
+      : ''
     this.#args = [this.#layout.hash, this.#layout.bytes, this.#older?.hash ?? '', this.#older?.bytes ?? 0, moves]
     this.#context = context
     this.#space = new KeySpace(context, 'permissions', operation, 'subject')

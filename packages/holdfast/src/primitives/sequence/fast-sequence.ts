@@ -1,5 +1,5 @@
 import { HoldfastError } from '../../errors/index.js'
-import { amount, integer, options as optionsOf } from '../../input/index.js'
+import { amount, integer, namesOf, options as optionsOf } from '../../input/index.js'
 import { sequenceNext, sequenceRaise } from '../../redis/scripts.generated.js'
 import { Calls } from '../calls.js'
 import { type Context, tell } from '../context.js'
@@ -11,6 +11,8 @@ export interface FastSequenceOptions {
   /** How long a sequence stays from its first number on; then it begins anew. `none`: it stays; that has to be said. */
   readonly ttlMs: Lifetime
 }
+
+const OPTION_NAMES = namesOf<FastSequenceOptions>({ ttlMs: true })
 
 /** Numbers in a row, both ends included. */
 export interface NumberRange {
@@ -38,7 +40,7 @@ export class FastSequence {
   readonly #raise: Calls
 
   constructor({ context }: Primitives, operation: string, options: FastSequenceOptions) {
-    this.#ttlMs = lifetime('ttlMs', optionsOf('options', options).ttlMs)
+    this.#ttlMs = lifetime('ttlMs', optionsOf('options', options, OPTION_NAMES).ttlMs)
     this.#context = context
     this.#purpose = purposeFor('sequence', this.#ttlMs)
     this.#space = new KeySpace(context, this.#purpose, operation)

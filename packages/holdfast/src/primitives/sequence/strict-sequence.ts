@@ -1,4 +1,4 @@
-import { amount, integer, options as optionsOf } from '../../input/index.js'
+import { amount, integer, namesOf, options as optionsOf } from '../../input/index.js'
 import type { Primitives } from '../primitives.js'
 import { MANY_MAX, type NumberRange } from './fast-sequence.js'
 import { type RowName, Rows } from './in-postgres.js'
@@ -7,6 +7,8 @@ export interface StrictSequenceOptions {
   /** How many numbers a process takes from Postgres at a time. What it has not given when it ends is a gap. Default 100, at most 1,000,000. */
   readonly blockSize?: number
 }
+
+const OPTION_NAMES = namesOf<StrictSequenceOptions>({ blockSize: true })
 
 /** What this process has of a sequence, and has not given yet. */
 interface Block {
@@ -31,7 +33,7 @@ export class StrictSequence {
   readonly #blocks = new Map<string, Block>()
 
   constructor({ context }: Primitives, operation: string, options: StrictSequenceOptions = {}) {
-    const { blockSize = DEFAULT_BLOCK_SIZE } = optionsOf('options', options)
+    const { blockSize = DEFAULT_BLOCK_SIZE } = optionsOf('options', options, OPTION_NAMES)
     this.blockSize = integer('blockSize', blockSize, 1, MANY_MAX)
     this.#rows = new Rows(context, operation, 'strict')
   }

@@ -1,5 +1,5 @@
 import { HoldfastError } from '../../errors/index.js'
-import { amount, integer, invalid, kind, options as optionsOf, show, text } from '../../input/index.js'
+import { amount, integer, invalid, kind, namesOf, options as optionsOf, show, text } from '../../input/index.js'
 import type { Script } from '../../redis/index.js'
 import { shardedAdd, shardedRead, shardedReset, shardedTake } from '../../redis/scripts.generated.js'
 import { Calls } from '../calls.js'
@@ -33,6 +33,13 @@ interface WindowedOptions extends ShardsOptions {
 
 export type ShardedCounterOptions = LivedOptions | WindowedOptions
 
+const OPTION_NAMES = namesOf<LivedOptions & WindowedOptions>({
+  shards: true,
+  ttlMs: true,
+  windowMs: true,
+  bufferMs: true,
+})
+
 export interface ShardedRead {
   /** In which window it is looked. Default now; without windows there is nothing to choose. */
   readonly at?: Date
@@ -44,6 +51,10 @@ export interface ShardedCall extends ShardedRead {
   /** The same word leads to the same shard, so that what it added can be taken back to the last. Default: any shard, by chance. */
   readonly spreadBy?: string
 }
+
+const READ_NAMES = namesOf<ShardedRead>({ at: true })
+const CALL_NAMES = namesOf<ShardedCall>({ at: true, by: true, spreadBy: true })
+const APPROXIMATE_NAMES = namesOf<ShardedRead & { maxAgeMs?: number }>({ at: true, maxAgeMs: true })
 
 interface Place {
   readonly words: readonly string[]
@@ -78,7 +89,7 @@ export class ShardedCounter {
   readonly #reset: Calls
 
   constructor({ context }: Primitives, operation: string, options: ShardedCounterOptions) {
-    const { shards = DEFAULT_SHARDS, ttlMs, windowMs, bufferMs } = optionsOf('options', options)
+    const { shards = DEFAULT_SHARDS, ttlMs, windowMs, bufferMs } = optionsOf('options', options, OPTION_NAMES)
     if ((ttlMs === undefined) === (windowMs === undefined)) {
       throw invalid('options', 'either ttlMs or windowMs', ttlMs === undefined ? 'neither' : 'both')
     }
@@ -103,7 +114,7 @@ export class ShardedCounter {
 
   /** Past 2^53 − 1 in one shard it is `counter_overflow`, and nothing was added. */
   async add(of: string | readonly string[], call: ShardedCall = {}): Promise<void> {
-    const by = amount('by', optionsOf('options', call).by ?? 1, 1)
+    const by = amount('by', optionsOf('options', call, CALL_NAMES).by ?? 1, 1)
     const [scope, key] = this.#shard(this.#place(of, call), this.#choose(call) ?? this.#any())
     const isOver = String(await this.#add.add(scope, [key], [by, this.#ttlMs])) === 'over'
     tell(this.#context, this.#purpose, isOver ? 'overflow' : 'added')
@@ -112,7 +123,7 @@ export class ShardedCounter {
 
   /** The sum of all shards. */
   async read(of: string | readonly string[], call: ShardedRead = {}): Promise<ShardedTotal> {
-    return this.#sum(this.#place(of, call))
+    return this.#sum(this.#place(of, optionsOf('options', call, READ_NAMES)))
   }
 
   /** A sum that this process has read not longer ago than `maxAgeMs` (default 1 s), or else reads now. */
@@ -120,7 +131,8 @@ export class ShardedCounter {
     of: string | readonly string[],
     call: ShardedRead & { readonly maxAgeMs?: number } = {},
   ): Promise<ShardedTotal> {
-    const maxAgeMs = durationMs('maxAgeMs', optionsOf('options', call).maxAgeMs ?? DEFAULT_AGE_MS, 0)
+    const { maxAgeMs: asked = DEFAULT_AGE_MS } = optionsOf('options', call, APPROXIMATE_NAMES)
+    const maxAgeMs = durationMs('maxAgeMs', asked, 0)
     const place = this.#place(of, call)
     // Hashed, and so checked: what is no scope must not get the sum of one that it looks like.
     const name = `${this.#space.hash(place.words)}:${place.part ?? ''}`
@@ -133,7 +145,7 @@ export class ShardedCounter {
    * its `outcome` is then `unknown`.
    */
   async refund(of: string | readonly string[], call: ShardedCall = {}): Promise<{ readonly refunded: number }> {
-    const by = amount('by', optionsOf('options', call).by ?? 1, 1)
+    const by = amount('by', optionsOf('options', call, CALL_NAMES).by ?? 1, 1)
     const place = this.#place(of, call)
     const chosen = this.#choose(call)
     let left = by - (await this.#takeFrom(place, chosen ?? this.#any(), by))
@@ -157,14 +169,14 @@ export class ShardedCounter {
 
   /** Begins anew. What is added at the same time stays or goes. True: there was something to forget. */
   async reset(of: string | readonly string[], call: ShardedRead = {}): Promise<boolean> {
-    const gone = await this.#each(this.#place(of, call), this.#reset)
+    const gone = await this.#each(this.#place(of, optionsOf('options', call, READ_NAMES)), this.#reset)
     this.#totals.clear()
     tell(this.#context, this.#purpose, 'reset')
     return gone.includes(1)
   }
 
-  #place(of: string | readonly string[], call: unknown): Place {
-    const atMs = instantMs('at', optionsOf('options', call).at, this.#context.now)
+  #place(of: string | readonly string[], { at }: { readonly at?: unknown }): Place {
+    const atMs = instantMs('at', at, this.#context.now)
     if (typeof of !== 'string' && (!Array.isArray(of) || of.length === 0)) {
       throw invalid('scope', 'a string or some strings', kind(of))
     }

@@ -1,5 +1,5 @@
 import { HoldfastError } from '../../errors/index.js'
-import { flag, integer, options as optionsOf } from '../../input/index.js'
+import { flag, integer, namesOf, options as optionsOf } from '../../input/index.js'
 import { slidingConsume, slidingPeek, slidingRefund } from '../../redis/scripts.generated.js'
 import { type Context, tell } from '../context.js'
 import { KeySpace } from '../keys.js'
@@ -19,12 +19,16 @@ export interface SlidingWindowOptions {
   readonly bufferMs?: number
 }
 
+const OPTION_NAMES = namesOf<SlidingWindowOptions>({ windowMs: true, limit: true, exact: true, bufferMs: true })
+
 export interface SlidingCall {
   /** How much. Default 1. */
   readonly by?: number
   /** When it happens. Default now, by the clock of Redis. */
   readonly at?: Date
 }
+
+const CALL_NAMES = namesOf<SlidingCall>({ by: true, at: true })
 
 export interface SlidingState {
   /** Within the window up to now, this call included if it was allowed. */
@@ -57,7 +61,7 @@ export class SlidingWindow {
   readonly #calls: LimitCalls
 
   constructor({ context }: Primitives, operation: string, options: SlidingWindowOptions = {}) {
-    const asked = optionsOf('options', options)
+    const asked = optionsOf('options', options, OPTION_NAMES)
     const given = { ...asked, windowMs: asked.windowMs ?? MINUTE_MS }
     this.#terms = flag('exact', asked.exact) ? logTerms(given) : countingTerms(given)
     this.limit = asked.limit === undefined ? null : this.#terms.max
@@ -103,7 +107,7 @@ export class SlidingWindow {
     call: SlidingCall,
     byMax: number,
   ): Promise<SlidingCount> {
-    const { by = 1, at } = optionsOf('options', call)
+    const { by = 1, at } = optionsOf('options', call, CALL_NAMES)
     const costs = [integer('by', by, 1, byMax)]
     const atMs = instantArg('at', at)
     const of = this.#space.scope(scope)

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { HoldfastError } from '../../errors/index.js'
-import { flag, integer, invalid, options as optionsOf, text } from '../../input/index.js'
+import { flag, integer, invalid, namesOf, options as optionsOf, text } from '../../input/index.js'
 import { tokenConsume, tokenIssue, tokenPeek, tokenRevoke, tokenRevokeAll } from '../../redis/scripts.generated.js'
 import { Calls, damaged, readJson } from '../calls.js'
 import { type Context, durable, note, tell } from '../context.js'
@@ -20,6 +20,11 @@ import { generationKeyOf, newToken, type Place, placeOfId, placeOfToken } from '
 
 const MINUTE_MS = 60_000
 const DAY_MS = 24 * 60 * MINUTE_MS
+const OPTION_NAMES = namesOf<OneTimeTokensOptions>({ ttlMs: true, replayMs: true, dataMaxBytes: true, audit: true })
+const ORDER_NAMES = namesOf<TokenOrder>({ subject: true, ttlMs: true, data: true })
+const CONSUME_NAMES = namesOf<{ key?: string }>({ key: true })
+const HISTORY_NAMES = namesOf<{ limit?: number }>({ limit: true })
+const PRUNE_NAMES = namesOf<{ olderThanMs?: number; limit?: number }>({ olderThanMs: true, limit: true })
 const DATA_BYTES_MAX = 4_096
 const DATA_BYTES_CAP = 65_536
 const ROWS_MAX = 10_000
@@ -39,7 +44,7 @@ export class OneTimeTokens<Data = unknown> {
   readonly #revokeAll: Calls
 
   constructor({ context }: Primitives, operation: string, options: OneTimeTokensOptions = {}) {
-    const asked = optionsOf('options', options)
+    const asked = optionsOf('options', options, OPTION_NAMES)
     this.ttlMs = durationMs('ttlMs', asked.ttlMs ?? 15 * MINUTE_MS)
     this.replayMs = durationMs('replayMs', asked.replayMs ?? 10 * MINUTE_MS)
     this.dataMaxBytes = integer('dataMaxBytes', asked.dataMaxBytes ?? DATA_BYTES_MAX, 0, DATA_BYTES_CAP)
@@ -56,7 +61,7 @@ export class OneTimeTokens<Data = unknown> {
 
   /** Makes a token with 256 random bits. Send it to its subject, and keep it nowhere. */
   async issue(order: TokenOrder<Data>): Promise<IssuedToken> {
-    const asked = optionsOf('options', order)
+    const asked = optionsOf('options', order, ORDER_NAMES)
     const ttlMs = durationMs('ttlMs', asked.ttlMs ?? this.ttlMs)
     const subject = text('subject', asked.subject)
     const payload = this.#payload(subject, asked.data)
@@ -76,7 +81,7 @@ export class OneTimeTokens<Data = unknown> {
    * token is `unknown`, and so is one that was used, was revoked or has expired.
    */
   async consume(token: string, call: { readonly key?: string } = {}): Promise<ConsumedToken<Data>> {
-    const { key } = optionsOf('options', call)
+    const { key } = optionsOf('options', call, CONSUME_NAMES)
     const use = this.#space.hash(['key', key === undefined ? randomBytes(16).toString('hex') : text('key', key)])
     const place = placeOfToken(this.#space, token)
     if (place === null) return this.#refused(null, null)
@@ -131,13 +136,13 @@ export class OneTimeTokens<Data = unknown> {
 
   /** What the audit knows of a subject's tokens, the newest first: 100 unless `limit` is given. */
   async history(subject: string, call: { readonly limit?: number } = {}): Promise<TokenEvent[]> {
-    const limit = integer('limit', optionsOf('options', call).limit ?? 100, 1, ROWS_MAX)
+    const limit = integer('limit', optionsOf('options', call, HISTORY_NAMES).limit ?? 100, 1, ROWS_MAX)
     return this.#audited().history(this.#ofSubject(subject), limit)
   }
 
   /** Removes from the audit, of all tenants and operations of this owner, tokens that expired so long ago: `limit` rows at most. How many it were. */
   async prune(call: { readonly olderThanMs?: number; readonly limit?: number } = {}): Promise<number> {
-    const asked = optionsOf('options', call)
+    const asked = optionsOf('options', call, PRUNE_NAMES)
     const olderThanMs = durationMs('olderThanMs', asked.olderThanMs ?? 365 * DAY_MS, DAY_MS)
     const limit = integer('limit', asked.limit ?? 1_000, 1, ROWS_MAX)
     return this.#audited().prune(olderThanMs, limit)

@@ -1,5 +1,5 @@
 import { HoldfastError } from '../../errors/index.js'
-import { amount, options as optionsOf } from '../../input/index.js'
+import { amount, namesOf, options as optionsOf } from '../../input/index.js'
 import { windowAdd, windowPeek, windowRefund, windowReset } from '../../redis/scripts.generated.js'
 import { Calls } from '../calls.js'
 import { type Context, tell } from '../context.js'
@@ -15,12 +15,16 @@ export interface FixedWindowOptions {
   readonly bufferMs?: number
 }
 
+const OPTION_NAMES = namesOf<FixedWindowOptions>({ windowMs: true, bufferMs: true })
+
 export interface WindowCall {
   /** How much. Default 1. */
   readonly by?: number
   /** When it happened. Default now. */
   readonly at?: Date
 }
+
+const CALL_NAMES = namesOf<WindowCall>({ by: true, at: true })
 
 export interface WindowCount {
   /** Within the window, this call included. Whether that is too much is for you to say. */
@@ -56,7 +60,7 @@ export class FixedWindow {
   #last = { beginsMs: -1, window: '', part: '' }
 
   constructor({ context }: Primitives, operation: string, options: FixedWindowOptions = {}) {
-    const { windowMs = MINUTE_MS, bufferMs = MINUTE_MS } = optionsOf('options', options)
+    const { windowMs = MINUTE_MS, bufferMs = MINUTE_MS } = optionsOf('options', options, OPTION_NAMES)
     this.windowMs = durationMs('windowMs', windowMs)
     this.bufferMs = durationMs('bufferMs', bufferMs, 0)
     this.#context = context
@@ -69,7 +73,7 @@ export class FixedWindow {
 
   /** Past 2^53 − 1 it is `counter_overflow`, and nothing was added. */
   async add(scope: string | readonly string[], call: WindowCall = {}): Promise<WindowCount> {
-    const by = amount('by', optionsOf('options', call).by ?? 1, 1)
+    const by = amount('by', optionsOf('options', call, CALL_NAMES).by ?? 1, 1)
     const place = this.#place(scope, call)
     const answer = String(await this.#add.add(place.scope, place.keys, [by, this.windowMs + this.bufferMs]))
     const isOver = answer === 'over'
@@ -80,7 +84,7 @@ export class FixedWindow {
 
   /** Takes back what did not happen after all, in the window in which it was counted; never below nothing. */
   async refund(scope: string | readonly string[], call: WindowCall = {}): Promise<WindowCount> {
-    const by = amount('by', optionsOf('options', call).by ?? 1, 1)
+    const by = amount('by', optionsOf('options', call, CALL_NAMES).by ?? 1, 1)
     const place = this.#place(scope, call)
     const answer = await this.#refund.add(place.scope, place.keys, [by])
     tell(this.#context, 'window', 'refunded')
@@ -102,7 +106,7 @@ export class FixedWindow {
   }
 
   #place(of: string | readonly string[], call: unknown): Place {
-    const atMs = instantMs('at', optionsOf('options', call).at, this.#context.now)
+    const atMs = instantMs('at', optionsOf('options', call, CALL_NAMES).at, this.#context.now)
     const scope = this.#space.scope(of)
     const beginsMs = atMs - (atMs % this.windowMs)
     if (beginsMs !== this.#last.beginsMs) {

@@ -1,5 +1,6 @@
 import type { Holdfast, Wallet, WalletState } from '../../api/index.js'
 import { HoldfastError } from '../../errors/index.js'
+import { namesOf, options as optionsOf } from '../../input/index.js'
 import type { ClientRecord, LedgerStore } from '../types.js'
 import { eachOf, stopIfAborted } from '../walking.js'
 import { type ClientFacts, ClientWallets, readFacts } from '../wallets/format.js'
@@ -28,6 +29,8 @@ export interface ImportOptions {
   readonly signal?: AbortSignal
   readonly onProgress?: (progress: ImportProgress) => void
 }
+
+const OPTION_NAMES = namesOf<ImportOptions>({ dryRun: true, prefix: true, signal: true, onProgress: true })
 
 export interface ImportReport {
   readonly dryRun: boolean
@@ -60,6 +63,7 @@ export async function importStore(
   hf: Holdfast,
   options: ImportOptions = {},
 ): Promise<ImportReport> {
+  optionsOf('options', options, OPTION_NAMES)
   const run = new ImportRun(store, new ClientWallets(hf, options.prefix), options)
   await run.work()
   if (!options.dryRun) await run.compare()

@@ -1,9 +1,11 @@
 import { HoldfastError } from '../../errors/index.js'
+import { namesOf, options as optionsOf } from '../../input/index.js'
 import type { ClientRecord, LedgerStore } from '../types.js'
 import { eachOf, stopIfAborted } from '../walking.js'
 import { type Finding, type FindingKind, Findings, isUnfit } from './findings.js'
 import { differenceOf, surveyOf } from './survey.js'
 
+const OPTION_NAMES = namesOf<VerifyOptions>({ signal: true, onProgress: true })
 const CLIENTS_AT_ONCE = 64
 
 export interface VerifyProgress {
@@ -31,6 +33,7 @@ export interface VerifyReport {
 
 /** Compares every balance with the transactions of its client, and changes nothing. A store that is in use may seem off by what is under way. */
 export async function verifyStore(store: LedgerStore, options: VerifyOptions = {}): Promise<VerifyReport> {
+  optionsOf('options', options, OPTION_NAMES)
   const { signal, onProgress } = options
   const findings = new Findings()
   const seen = new Set<string>()

@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { HoldfastError } from '../../errors/index.js'
-import { flag, options as optionsOf } from '../../input/index.js'
+import { flag, namesOf, options as optionsOf } from '../../input/index.js'
 import { PostgresError, Statements, type StatementsOptions } from '../../postgres/index.js'
 import * as check from '../checks.js'
 import { clientNotFound, conflict, isSame, tooMuch } from '../failures.js'
@@ -44,6 +44,8 @@ interface ChangedRow {
   seen_balance?: string | null
 }
 
+const OPTION_NAMES = namesOf<StatementsOptions>({ connectTimeoutMs: true, answerTimeoutMs: true, prepared: true })
+const TABLES_NAMES = namesOf<CreateTablesOptions>({ widen: true })
 const PAGE_SIZE = 500
 /** Another did the same at the same moment: the second look shows it. A third, for who looks just as it is pruned. */
 const LOOKS_MAX = 3
@@ -68,12 +70,12 @@ export class PostgresStore implements LedgerStore {
 
   /** The pool stays yours: its settings are used as they are, and it is not closed. */
   constructor(pool: pg.Pool, options: StatementsOptions = {}) {
-    this.#statements = new Statements(pool, optionsOf('options', options) as StatementsOptions)
+    this.#statements = new Statements(pool, optionsOf('options', options, OPTION_NAMES) as StatementsOptions)
   }
 
   /** Makes what is missing and leaves what is there. Safe to call at every start, by many at once, and beside a stripe402 that runs. */
   async createTables(options: CreateTablesOptions = {}): Promise<void> {
-    const widen = flag('widen', optionsOf('options', options).widen)
+    const widen = flag('widen', optionsOf('options', options, TABLES_NAMES).widen)
     await this.#create('createTables')
     if (widen) await this.#create('widenColumns')
   }

@@ -1,4 +1,4 @@
-import { flag, integer, options as optionsOf } from '../../input/index.js'
+import { flag, integer, namesOf, options as optionsOf } from '../../input/index.js'
 import { type BorrowedClient, BorrowedRedis, WRONG_TYPE } from '../../redis/index.js'
 import { stripe402Create } from '../../redis/scripts.generated.js'
 import * as check from '../checks.js'
@@ -32,6 +32,7 @@ export interface RedisStoreOptions {
   tagged?: boolean
 }
 
+const OPTION_NAMES = namesOf<RedisStoreOptions>({ keyTtlMs: true, tagged: true })
 const DAY_MS = 24 * 60 * 60 * 1_000
 
 /**
@@ -45,7 +46,7 @@ export class RedisStore implements LedgerStore {
   readonly #ledger: Ledger
 
   constructor(redis: BorrowedClient, options: RedisStoreOptions = {}) {
-    const given = optionsOf('options', options)
+    const given = optionsOf('options', options, OPTION_NAMES)
     const tagged = flag('tagged', given.tagged)
     const keyTtlMs = integer('keyTtlMs', given.keyTtlMs ?? DAY_MS, 1_000, 400 * DAY_MS)
     this.#redis = new BorrowedRedis(redis)

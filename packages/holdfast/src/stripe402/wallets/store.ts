@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Holdfast, OperationOptions, Receipt, Wallet, WalletState } from '../../api/index.js'
 import { HoldfastError } from '../../errors/index.js'
-import { options as optionsOf } from '../../input/index.js'
+import { namesOf, options as optionsOf } from '../../input/index.js'
 import * as check from '../checks.js'
 import { clientDamaged, clientNotFound, conflict, isSame, tooMuch } from '../failures.js'
 import type {
@@ -36,6 +36,7 @@ export interface HoldfastStoreOptions {
   prefix?: string
 }
 
+const OPTION_NAMES = namesOf<HoldfastStoreOptions>({ prefix: true })
 const PAGE_SIZE = 500
 const ENTRIES_AT_ONCE = 1_000
 
@@ -55,7 +56,7 @@ export class HoldfastStore implements LedgerStore {
   readonly #wallets: ClientWallets
 
   constructor(hf: Holdfast, options: HoldfastStoreOptions = {}) {
-    this.#wallets = new ClientWallets(hf, optionsOf('options', options).prefix)
+    this.#wallets = new ClientWallets(hf, optionsOf('options', options, OPTION_NAMES).prefix)
   }
 
   async getClient(clientId: string): Promise<ClientRecord | null> {
