@@ -41,6 +41,7 @@ export interface EngineOptions {
   readonly appendLanes: number
   readonly loadsMax: number
   readonly leaseMs: number
+  /** Since Redis was last heard of before its epoch was raised, or known to be current. */
   readonly installWithinMs: number
   /** How long a contended wallet stays on the Postgres path. */
   readonly postgresSpellMs: number

@@ -150,6 +150,9 @@ export class Loader {
     lane.memory = snapshot.memory
     const { committed, unstorable } = await this.#finalKeys(lane.place, snapshot.memory, bad)
     const heardAt = lane.place.isSale ? await this.#stage(lane.place, snapshot.state, look) : look.clock
+    // Time enough for others to have gone on under a later epoch, and for Redis to have forgotten it.
+    const late = heardAt - look.clock > options.installWithinMs
+    if (late && !(await this.#isCurrent(ref, snapshot.state.epoch))) return 'again'
     const reply = await sequencer.install(asker, {
       place: lane.place,
       state: snapshot.state,
@@ -186,6 +189,11 @@ export class Loader {
     } finally {
       renewing = false
     }
+  }
+
+  async #isCurrent(ref: string, epoch: number): Promise<boolean> {
+    const [row] = await fromJournal(() => this.#context.journal.read([ref]))
+    return row?.epoch === epoch
   }
 
   /** A raise discards what is pending. What still fits goes into the journal first. Returns the keys of what Postgres can't store. */
