@@ -204,7 +204,7 @@ export const PROTOCOL: readonly Mutant[] = [
     without: 'a process refuses because of a state that another one has left behind',
     patches: [
       {
-        file: `${ENGINE}/fallback.ts`,
+        file: `${ENGINE}/share.ts`,
         find: "const proven = fresh || verdicts.at(-1)?.type === 'appended'",
         replace: 'const proven = true',
       },
@@ -282,7 +282,7 @@ export const PROTOCOL: readonly Mutant[] = [
     without: 'a refund of what another process has charged meanwhile is refused, as if nothing were left of it',
     patches: [
       {
-        file: `${ENGINE}/fallback.ts`,
+        file: `${ENGINE}/share.ts`,
         find: 'if (charge?.facts.epoch === state.epoch && charge.facts.seq > state.seq) {',
         replace: 'if (charge?.facts.epoch === 0) {',
       },

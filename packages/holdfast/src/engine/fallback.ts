@@ -1,14 +1,14 @@
 import { HoldfastError } from '../errors/index.js'
-import type { Filed, Verdict } from '../journal/index.js'
-import { type CommandKind, decide, type Entry, type Rejection, type Stock } from '../machine/index.js'
-import type { Rest, Touch } from '../sequencer/index.js'
-import { type Attempt, notStorable } from './attempt.js'
+import type { Verdict } from '../journal/index.js'
+import type { CommandKind, Stock } from '../machine/index.js'
+import type { Attempt } from './attempt.js'
 import { tookTooLong } from './checkpoints.js'
 import { jitteredMs, sleep } from './clock.js'
 import type { Confirmer } from './confirmer.js'
 import { CLOCK_SLACK_MS, type Context } from './context.js'
 import { hasCommitted } from './has-committed.js'
 import type { Lane, Owned } from './lane.js'
+import { Share, type ShareParts } from './share.js'
 import { Slots } from './slots.js'
 
 /** Attempts that are decided together, and how many of them may be one wallet's. */
@@ -36,25 +36,6 @@ const ANNOUNCE_EVERY_MS = 1_000
 /** What begins something. It is refused first, so that there is room for what ends what was begun. */
 const BEGINNINGS: ReadonlySet<CommandKind> = new Set(['hold', 'meter', 'debit', 'checkout'])
 
-interface Decided {
-  readonly attempt: Attempt
-  /** Index of its own entry in what is appended; -1 for none. */
-  readonly own: number
-  readonly rejection: { rest: Rest; rejection: Rejection } | null
-  readonly touch: Touch
-}
-
-/** One wallet's part of a batch. */
-interface Share {
-  readonly lane: Lane
-  readonly group: readonly Attempt[]
-  /** The state is read now, and not left from the last time. */
-  readonly fresh: boolean
-  owned: Owned | null
-  readonly filed: Filed[]
-  readonly decided: Decided[]
-}
-
 /**
  * The Postgres path: the same machine, in TypeScript, on the state that Postgres has, through the same compare-and-append. For
  * wallets whose Redis is away, and for a moment for those that two paths fight over. A wallet is taken over first (its epoch is
@@ -64,7 +45,7 @@ interface Share {
  */
 export class Fallback {
   readonly #context: Context
-  readonly #confirmer: Confirmer
+  readonly #shareParts: ShareParts
   /** Wallets with attempts that wait, in the order in which they came. */
   readonly #lanes = new Set<Lane>()
   readonly #locked = new Slots(LOCKED_MAX)
@@ -74,7 +55,12 @@ export class Fallback {
 
   constructor(context: Context, confirmer: Confirmer) {
     this.#context = context
-    this.#confirmer = confirmer
+    this.#shareParts = {
+      context,
+      confirmer,
+      later: (attempt, first) => this.#queue(attempt, first),
+      belongsHere: (lane) => this.#belongsHere(lane),
+    }
   }
 
   /** Attempts that wait to be decided here. */
@@ -106,8 +92,10 @@ export class Fallback {
     void this.#work()
   }
 
-  #queue(attempt: Attempt): void {
-    attempt.lane.fallback.push(attempt)
+  #queue(attempt: Attempt, first = false): void {
+    const { fallback } = attempt.lane
+    if (first) fallback.unshift(attempt)
+    else fallback.push(attempt)
     this.#waiting += 1
   }
 
@@ -160,7 +148,7 @@ export class Fallback {
         continue
       }
       room -= group.length
-      batch.add({ lane, group, fresh: lane.owned === null, owned: lane.owned, filed: [], decided: [] })
+      batch.add(new Share(this.#shareParts, lane, group))
     }
     return batch
   }
@@ -204,7 +192,7 @@ export class Fallback {
     if (owned.length === 0) return
     for (const { group } of owned) telemetry.count?.('holdfast_recoveries_total', { what: 'fallback' }, group.length)
     await this.#recallKnown(owned)
-    for (const share of owned) await this.#decideShare(share)
+    for (const share of owned) await share.decide()
     await this.#append(owned)
     postgres.worked()
   }
@@ -313,71 +301,6 @@ export class Fallback {
     )
   }
 
-  async #decideShare(share: Share): Promise<void> {
-    const keys = new Set<string>()
-    for (const attempt of share.group) {
-      if (attempt.settled) continue
-      // A second one with the same key waits for the first.
-      if (attempt.command.key !== '' && keys.has(attempt.command.key)) this.#queue(attempt)
-      else await this.#decide(share, attempt)
-      keys.add(attempt.command.key)
-    }
-  }
-
-  async #decide(share: Share, attempt: Attempt): Promise<void> {
-    const { lane, filed, decided } = share
-    const { state, aheadMs } = share.owned as Owned
-    const { clock, journal } = this.#context
-    if (clock.now() > attempt.deadline) return this.#context.again(attempt)
-    const { ref } = lane.place
-    if (attempt.command.kind === 'refund') {
-      const charge = await journal.charge(ref, attempt.command.of)
-      // More is known of the charge than this state knows of anything: by the two together nothing can be refused.
-      if (charge?.facts.epoch === state.epoch && charge.facts.seq > state.seq) {
-        this.#lose(lane)
-        return this.#queue(attempt)
-      }
-      attempt.chargeMissing = !charge
-      attempt.command = { ...attempt.command, ...(charge ?? { facts: null }) }
-    }
-    const serverNow = Math.floor(clock.now() + aheadMs)
-    const now = Math.floor(Math.min(serverNow, clock.timeOfDay() + this.#context.options.aheadMaxMs))
-    const { entries, outcome } = decide(state, attempt.command, now)
-    const within = Math.min(attempt.deadline - clock.now(), this.#context.options.decideWithinMs)
-    const deadline = Math.floor(serverNow + within)
-    for (const entry of entries) filed.push({ ref, entry, deadline })
-    if (outcome.type === 'more') {
-      lane.fallback.unshift(attempt)
-      this.#waiting += 1
-      return
-    }
-    if (outcome.type === 'facts') {
-      if (attempt.chargeMissing) return this.#context.refuse(attempt, new HoldfastError('entry_not_found'))
-      // Refunds in this very group are not in the journal yet: the next group will know.
-      lane.owned = null
-      return this.#queue(attempt)
-    }
-    if (outcome.type === 'accepted') {
-      const own = attempt.command.kind === 'touch' ? -1 : filed.length - 1
-      decided.push({ attempt, own, rejection: null, touch: { due: state.due, epoch: state.epoch, seq: state.seq } })
-      return
-    }
-    const rest = { epoch: state.epoch, seq: state.seq, head: state.head }
-    decided.push({
-      attempt,
-      own: -1,
-      rejection: { rest, rejection: outcome.rejection },
-      touch: { due: state.due, ...rest },
-    })
-  }
-
-  /** Others have decided since its state was read. */
-  #lose(lane: Lane): void {
-    lane.owned = null
-    lane.meetRivals(this.#context.clock.now())
-    lane.losses += 1
-  }
-
   async #append(batch: readonly Share[]): Promise<void> {
     const filed = batch.flatMap((share) => share.filed)
     let verdicts: Verdict[] = []
@@ -394,46 +317,8 @@ export class Fallback {
     for (const { type } of verdicts) this.#context.telemetry.count?.('holdfast_entries_total', { verdict: type })
     let from = 0
     for (const share of batch) {
-      this.#conclude(share, verdicts.slice(from, from + share.filed.length))
+      share.conclude(verdicts.slice(from, from + share.filed.length))
       from += share.filed.length
-    }
-  }
-
-  /**
-   * The state of the last time may have been overtaken by another process on this path, which shares the epoch. An append shows that
-   * it was not. Without one a refusal would rest on the past: it is decided again, on a state read now. What is there already shows
-   * nothing: the other one may have let the same hold expire, and gone on.
-   */
-  #conclude({ lane, fresh, filed, decided }: Share, verdicts: readonly Verdict[]): void {
-    if (!verdicts.every(({ type }) => type === 'appended' || type === 'there')) {
-      this.#lose(lane)
-      const raised = verdicts.find((verdict) => verdict.type === 'epoch')
-      if (raised) this.#context.follow(lane, raised.owner, raised.epoch)
-      this.#context.telemetry.count?.('holdfast_recoveries_total', { what: 'stale' })
-      for (const { attempt, own } of decided) {
-        // Come again, it would fail again, and everybody who is decided with it.
-        if (verdicts[own]?.type === 'bad') attempt.refuse(notStorable())
-        else if (raised || !this.#belongsHere(lane)) this.#context.again(attempt)
-        // The next batch reads the state anew, and looks for the keys first.
-        else this.#queue(attempt)
-      }
-      return
-    }
-    if (filed.length > 0) lane.losses = 0
-    for (const { ref, entry } of filed) this.#context.checkpoints.appended(ref, entry)
-    const proven = fresh || verdicts.at(-1)?.type === 'appended'
-    if (!proven) lane.owned = null
-    for (const { attempt, own, rejection, touch } of decided) {
-      if (!proven) {
-        this.#queue(attempt)
-      } else if (rejection) {
-        const { code, facts } = rejection.rejection
-        this.#confirmer.look(attempt, { type: 'rejected', rest: rejection.rest, code, facts })
-      } else if (attempt.command.kind === 'touch') {
-        attempt.accept(null, false, 'ledger', touch)
-      } else {
-        attempt.accept((filed[own] as { entry: Entry }).entry, false, 'ledger')
-      }
     }
   }
 }
