@@ -7,7 +7,6 @@ import { Machines, Servers } from '../servers.js'
 import { World } from '../world.js'
 
 /** Callers who come at a steady pace and do not wait for each other, over a network without faults: how many are answered in time? */
-const WALLETS = 16
 const SECONDS = 8
 const LOADED_AFTER = 2
 const BATCH = 8
@@ -16,8 +15,11 @@ const CALM: Weather = { lossy: 0, slow: 0, contended: 0, evicting: 0 }
 
 interface Crowd {
   readonly perSecond: number
+  readonly wallets?: number
   /** How long a call and its answer are on their way, ms, on average: to Redis, and to Postgres. */
   readonly roundTripMs: number
+  /** How much longer Postgres takes for so many entries. */
+  readonly appendMs?: (entries: number) => number
   readonly options?: Partial<EngineOptions>
 }
 
@@ -28,10 +30,10 @@ interface Told {
   readonly callsMost: number
 }
 
-async function come({ perSecond, roundTripMs, options }: Crowd): Promise<Told> {
+async function come({ perSecond, wallets = 16, roundTripMs, appendMs, options }: Crowd): Promise<Told> {
   const world = new World(1, false)
   const servers = await Servers.start(world, new Machines())
-  const names = Array.from({ length: WALLETS }, (_, n) => `w${n}`)
+  const names = Array.from({ length: wallets }, (_, n) => `w${n}`)
   for (const name of names) servers.postgres.database.open(openRequest(name))
   const process = new Process(
     'process',
@@ -54,12 +56,19 @@ async function come({ perSecond, roundTripMs, options }: Crowd): Promise<Told> {
       calls -= 1
     })
   }
+  if (appendMs) {
+    const append = process.journal.append.bind(process.journal)
+    process.journal.append = async (filed) => {
+      await new Promise<void>((resolve) => world.plan(appendMs(filed.length), resolve))
+      return append(filed)
+    }
+  }
   const yes = Array.from({ length: SECONDS }, () => 0)
   for (let n = 0; n < perSecond * SECONDS; n += 1) {
     const second = Math.floor(n / perSecond)
     world.plan((n * 1_000) / perSecond, () => {
       const credit = command({ kind: 'credit', key: `${n}`, amount: 1 })
-      process.engine.submit(keys.of(names[n % WALLETS] as string), credit, { memory: false }).then(
+      process.engine.submit(keys.of(names[n % wallets] as string), credit, { memory: false }).then(
         () => {
           yes[second] = (yes[second] as number) + 1
         },
@@ -82,6 +91,30 @@ describe('when more is asked than can be decided in time', () => {
     },
     60_000,
   )
+})
+
+describe('when more is asked than Postgres can append in time', () => {
+  const full = 100
+  const crowd = { wallets: 400, roundTripMs: 2, options: { decideBatchMax: 32, appendBatchMax: full } }
+
+  it.each([
+    ['a statement takes long, whatever is in it', () => 300],
+    ['every entry takes long', (entries: number) => 5 + 3 * entries],
+  ])(
+    'as many are answered as can be: %s',
+    async (_, appendMs) => {
+      const canDo = (full * 1_000) / appendMs(full)
+      const { yes } = await come({ ...crowd, perSecond: Math.floor(3 * canDo), appendMs })
+      for (const count of yes) expect(count).toBeGreaterThan(0.8 * canDo)
+    },
+    60_000,
+  )
+
+  it('nobody is turned away who goes with the next statement', async () => {
+    const appendMs = () => 300
+    const { yes } = await come({ ...crowd, perSecond: 300, appendMs })
+    for (const count of yes) expect(count).toBe(300)
+  }, 60_000)
 })
 
 describe('a Redis that is far away', () => {

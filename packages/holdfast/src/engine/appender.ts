@@ -11,6 +11,8 @@ import type { Item, Lane, Waiter } from './lane.js'
 const GAPS_MAX = 4
 /** A row that somebody keeps locked is tried again within this time: then and in every statement it is left out at once. */
 const LOCKED_PAUSE_MS = 100
+/** So much of what the last full statement took is believed. */
+const LATEST = 1 / 4
 const APPEND = { stage: 'append' }
 
 interface Way {
@@ -20,6 +22,8 @@ interface Way {
   busy: boolean
   /** Since when something waits here (the engine's clock). */
   sinceMs: number
+  /** What a statement takes when it is full; 0: there was none yet. */
+  fullMs: number
 }
 
 /**
@@ -45,6 +49,7 @@ export class Appender {
       sent: [],
       busy: false,
       sinceMs: 0,
+      fullMs: 0,
     }))
   }
 
@@ -57,6 +62,19 @@ export class Appender {
   get owes(): boolean {
     const isFree = ({ lane }: Item): boolean => !this.#locked.has(lane)
     return this.#ways.some(({ sent, queue }) => sent.some(isFree) || queue.some(isFree))
+  }
+
+  /**
+   * How long an entry of this wallet that comes now would wait for its verdict at most, ms, as far as can be told. 0 if it goes with the next
+   * statement: it would not be quicker if others were turned away.
+   */
+  waitMs(lane: Lane): number {
+    const { appendBatchMax } = this.#context.options
+    if (this.#waiting < appendBatchMax) return 0
+    const { queue, fullMs } = this.#wayOf(lane)
+    const fullBefore = Math.floor(queue.length / appendBatchMax)
+    // The one that is under way, those before its own, and that.
+    return fullBefore === 0 ? 0 : (fullBefore + 2) * fullMs
   }
 
   /** Resolves when nothing waits any more, or after `withinMs`: Postgres may be away for long. */
@@ -83,7 +101,7 @@ export class Appender {
         held.push(item)
         continue
       }
-      const way = this.#wayOf(item)
+      const way = this.#wayOf(item.lane)
       if (way.queue.length === 0) way.sinceMs = this.#context.clock.now()
       way.queue.push(item)
       if (!way.busy) void this.#work(way)
@@ -96,8 +114,8 @@ export class Appender {
     if (this.#waiting === 0) this.#drained?.()
   }
 
-  #wayOf(item: Item): Way {
-    const index = Number.parseInt(item.lane.place.ref.slice(-4), 16) % this.#ways.length
+  #wayOf({ place }: Lane): Way {
+    const index = Number.parseInt(place.ref.slice(-4), 16) % this.#ways.length
     return this.#ways[index] as Way
   }
 
@@ -105,13 +123,16 @@ export class Appender {
     way.busy = true
     // What else this turn brings goes along; a lone entry does not wait for company.
     await new Promise<void>((resolve) => queueMicrotask(resolve))
+    const { clock, options } = this.#context
     for (let failures = 0; way.queue.length > 0; ) {
-      const items = way.queue.splice(0, this.#context.options.appendBatchMax)
+      const items = way.queue.splice(0, options.appendBatchMax)
+      const begunAt = clock.now()
       this.#observe(way, items.length)
       way.sent = items
       try {
         await this.#append(items)
         failures = 0
+        if (items.length === options.appendBatchMax) learnFull(way, clock.now() - begunAt)
       } catch (error) {
         if (this.#context.ended()) break
         this.#context.telemetry.log?.('warn', 'append_failed', { entries: items.length, reason: String(error) })
@@ -119,7 +140,7 @@ export class Appender {
         way.sent = []
         if (this.#context.postgres.stop) this.#turnAway(way.queue)
         forgetGone(way.queue)
-        await sleep(this.#context.clock, 20 + jitteredMs(this.#context.clock, failures, 20, 1_000))
+        await sleep(clock, 20 + jitteredMs(clock, failures, 20, 1_000))
         failures += 1
       }
     }
@@ -292,6 +313,10 @@ function forgetGone(items: readonly Item[]): void {
   for (const item of items) {
     if (item.waiters.length > 0) item.waiters = item.waiters.filter(({ attempt }) => !attempt.settled)
   }
+}
+
+function learnFull(way: Way, tookMs: number): void {
+  way.fullMs += way.fullMs === 0 ? tookMs : (tookMs - way.fullMs) * LATEST
 }
 
 /** Lost to another who goes the same way, into another Redis or another life of it. Who goes the other way is followed. */

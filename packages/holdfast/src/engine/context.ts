@@ -142,6 +142,8 @@ export interface Context {
   reload(place: Place): void
   /** Appends entries. */
   file(items: readonly Item[]): void
+  /** How long an entry of this wallet that comes now would wait for the journal, ms: 0 unless there is more than goes with the next statement. */
+  appendWaitMs(lane: Lane): number
   /** Nothing more can be taken on that Postgres would have to remember. */
   full(): boolean
   /** The engine was closed: what still fails is not tried again. Others will find it in Redis. */

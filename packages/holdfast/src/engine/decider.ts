@@ -32,6 +32,8 @@ const CALL_EVERY_MS = 5
 const SLOWER_BY = 1 / 8
 /** Who comes first goes first, until the first has waited for this part of its time. */
 const PATIENT_FOR = 1 / 4
+/** What would wait for the journal for longer than this part of its time is not decided: so Postgres may get slower yet, and nobody waits in vain. */
+const APPENDED_WITHIN = 1 / 2
 
 /**
  * Has commands decided in Redis: those of one turn of the event loop go as one script call for each group of wallets that can share
@@ -39,7 +41,8 @@ const PATIENT_FOR = 1 / 4
  * are let out, once they are full.
  *
  * When more is asked than can be decided, who has waited for long is about to give up, and deciding for him is in vain. In their order, all would
- * be answered too late, for as long as it lasts. So then the latest go first: as many are answered in time as can be.
+ * be answered too late, for as long as it lasts. So then the latest go first: as many are answered in time as can be. What was decided can't be passed
+ * over any more, it goes into the journal in its order. So when more waits for that than can be appended in time, no more is decided.
  */
 export class Decider {
   readonly #context: Context
@@ -91,18 +94,25 @@ export class Decider {
     return Math.min(decideCallsMax, Math.max(decideCallsMin, Math.floor(roundTripMs / CALL_EVERY_MS)))
   }
 
-  /** The next batch; those whose caller has gone are not decided any more, and nothing is while Postgres could not remember it. */
+  /** The next batch; those whose caller has gone are not decided any more, and nothing is that Postgres could not remember, or not in time. */
   #take(group: Group): Attempt[] {
     const attempts: Attempt[] = []
     for (const attempt of this.#next(group)) {
       if (attempt.settled) continue
-      const away = this.#context.turnedAway(attempt.byMemory)
+      const refusal = this.#context.turnedAway(attempt.byMemory) ?? this.#crowdedOut(attempt)
       // Known to be away since it was put here: it need not find out by itself.
       if (this.#context.redisAt(attempt.lane.place).open) this.#context.route(attempt)
-      else if (away) this.#context.refuse(attempt, away)
+      else if (refusal) this.#context.refuse(attempt, refusal)
       else attempts.push(attempt)
     }
     return attempts
+  }
+
+  #crowdedOut({ byMemory, deadline, lane }: Attempt): HoldfastError | null {
+    if (byMemory) return null
+    const waitMs = this.#context.appendWaitMs(lane)
+    if (waitMs === 0 || waitMs <= (deadline - this.#context.clock.now()) * APPENDED_WITHIN) return null
+    return new HoldfastError('unavailable', 'Postgres has more to do than this operation has time for', { waitMs })
   }
 
   /** In the order in which they came, or the latest if the first have waited for too long. */

@@ -146,6 +146,7 @@ export class Engine {
       readCharge: (attempt) => void this.#router.readCharge(attempt),
       reload: (place) => void this.touch(place).catch(() => {}),
       file: (items: readonly Item[]) => this.#appender.add(items),
+      appendWaitMs: (lane) => this.#appender.waitMs(lane),
       full: () => postgres.open || this.#appender.backlog >= options.backlogMax,
       ended: () => this.#ended,
     }
