@@ -112,7 +112,9 @@ export class Decider {
     if (byMemory) return null
     const waitMs = this.#context.appendWaitMs(lane)
     if (waitMs === 0 || waitMs <= (deadline - this.#context.clock.now()) * APPENDED_WITHIN) return null
-    return new HoldfastError('unavailable', 'Postgres has more to do than this operation has time for', { waitMs })
+    return new HoldfastError('unavailable', 'Postgres has more to do than this operation has time for', {
+      waitMs: Math.ceil(waitMs),
+    })
   }
 
   /** In the order in which they came, or the latest if the first have waited for too long. */
