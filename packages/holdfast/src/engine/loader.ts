@@ -1,5 +1,5 @@
 import { HoldfastError } from '../errors/index.js'
-import type { Witness } from '../journal/index.js'
+import type { WalletRow, Witness } from '../journal/index.js'
 import { type Entry, hasNumbers, type WalletState } from '../machine/index.js'
 import type { Place } from '../redis/index.js'
 import type { Look } from '../sequencer/index.js'
@@ -78,8 +78,8 @@ export class Loader {
   }
 
   /**
-   * Returns as soon as Redis has a state to be trusted, or is away; or when there is no such wallet, with those who came before that
-   * was asked. Who came since may have opened it meanwhile.
+   * Returns as soon as Redis has a state to be trusted, or is away, or the wallet is left to the Postgres path; or when there is no such
+   * wallet, with those who came before that was asked. Who came since may have opened it meanwhile.
    */
   async #bring(lane: Lane): Promise<ReadonlySet<Attempt>> {
     const nobody = new Set<Attempt>()
@@ -129,7 +129,7 @@ export class Loader {
     if (!circuit.open) await sleep(clock, GIVEN_UP_MS * (0.5 + clock.random()))
   }
 
-  async #raiseAndInstall(lane: Lane, look: Look): Promise<'installed' | 'missing' | 'again'> {
+  async #raiseAndInstall(lane: Lane, look: Look): Promise<'installed' | 'missing' | 'left' | 'again'> {
     const { journal, sequencer, clock, options, asker, telemetry, witnesses } = this.#context
     const { ref } = lane.place
     const known = acknowledged(ref, look)
@@ -149,10 +149,13 @@ export class Loader {
     lane.owned = null
     lane.memory = snapshot.memory
     const { committed, unstorable } = await this.#finalKeys(lane.place, snapshot.memory, bad)
-    const heardAt = lane.place.isSale ? await this.#stage(lane.place, snapshot.state, look) : look.clock
-    // Time enough for others to have gone on under a later epoch, and for Redis to have forgotten it.
-    const late = heardAt - look.clock > options.installWithinMs
-    if (late && !(await this.#isCurrent(ref, snapshot.state.epoch))) return 'again'
+    const { isSale } = lane.place
+    const heardAt = isSale ? await this.#stage(lane.place, snapshot.state, look) : look.clock
+    if (isSale) {
+      // Time enough for others to have gone on under a later epoch, and for Redis to have forgotten it.
+      const [row] = await fromJournal(() => journal.read([ref]))
+      if (row?.epoch !== snapshot.state.epoch) return this.#giveWay(lane, row)
+    }
     const reply = await sequencer.install(asker, {
       place: lane.place,
       state: snapshot.state,
@@ -191,9 +194,14 @@ export class Loader {
     }
   }
 
-  async #isCurrent(ref: string, epoch: number): Promise<boolean> {
-    const [row] = await fromJournal(() => this.#context.journal.read([ref]))
-    return row?.epoch === epoch
+  /**
+   * Others have gone on while the stock was read. Those who do not see Redis are followed: they take it over again each time, sooner than it is
+   * read, so nothing would ever be installed.
+   */
+  #giveWay(lane: Lane, row: WalletRow | undefined): 'left' | 'again' {
+    if (row?.owner !== 'postgres' || row.epoch < lane.epochMin) return 'again'
+    this.#context.follow(lane, row.owner, row.epoch)
+    return 'left'
   }
 
   /** A raise discards what is pending. What still fits goes into the journal first. Returns the keys of what Postgres can't store. */
