@@ -99,12 +99,17 @@ export class Router {
       const charge = await this.#context.journal.charge(lane.place.ref, command.of)
       if (charge) attempt.command = { ...command, ...charge }
       else if (pending) return this.again(attempt)
-      else if (attempt.chargeMissing) return this.refuse(attempt, new HoldfastError('entry_not_found'))
+      else if (attempt.chargeMissing) return this.#tellMissing(attempt)
       attempt.chargeMissing = !charge
       this.route(attempt)
     } catch (error) {
       this.#context.postgres.failedWith(error)
       this.again(attempt)
     }
+  }
+
+  /** There is nothing to refund. But the key may have been used for something else, which Redis has forgotten. */
+  #tellMissing(attempt: Attempt): void {
+    this.#ways.finder.add(attempt, () => this.refuse(attempt, new HoldfastError('entry_not_found')))
   }
 }

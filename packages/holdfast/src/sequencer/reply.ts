@@ -25,7 +25,7 @@ export interface Touch {
 }
 
 /** Why a state in Redis is not to be trusted. */
-export type Distrust = 'missing' | 'incarnation' | 'epoch' | 'error'
+export type Distrust = 'missing' | 'incarnation' | 'epoch' | 'stock' | 'error'
 
 /** What the script says to one command. Rejections carry their facts as they came: names and numbers. */
 export type Answer =

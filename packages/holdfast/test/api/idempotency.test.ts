@@ -17,7 +17,12 @@ const OPERATIONS: Operation[] = [
   {
     name: 'credit',
     call: (wallet, key) => wallet.credit(5, { key }),
-    others: [(wallet, key) => wallet.credit(6, { key }), (wallet, key) => wallet.debit(5, { key })],
+    others: [
+      (wallet, key) => wallet.credit(6, { key }),
+      (wallet, key) => wallet.debit(5, { key }),
+      // There is nothing to refund either.
+      (wallet, key) => wallet.refund(999, 5, { key }),
+    ],
   },
   {
     name: 'debit',
