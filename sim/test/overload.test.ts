@@ -21,6 +21,8 @@ interface Crowd {
   /** How much longer Postgres takes for so many entries. */
   readonly appendMs?: (entries: number) => number
   readonly options?: Partial<EngineOptions>
+  /** In the middle of it. */
+  readonly meanwhile?: (process: Process, servers: Servers) => void
 }
 
 interface Told {
@@ -30,7 +32,7 @@ interface Told {
   readonly callsMost: number
 }
 
-async function come({ perSecond, wallets = 16, roundTripMs, appendMs, options }: Crowd): Promise<Told> {
+async function come({ perSecond, wallets = 16, roundTripMs, appendMs, options, meanwhile }: Crowd): Promise<Told> {
   const world = new World(1, false)
   const servers = await Servers.start(world, new Machines())
   const names = Array.from({ length: wallets }, (_, n) => `w${n}`)
@@ -76,9 +78,12 @@ async function come({ perSecond, wallets = 16, roundTripMs, appendMs, options }:
       )
     })
   }
+  if (meanwhile) world.plan((SECONDS * 1_000) / 2, () => meanwhile(process, servers))
   await world.run(beganAt + SECONDS * 1_000 + TIMEOUT_MS, () => false)
   return { yes: yes.slice(LOADED_AFTER), callsMost }
 }
+
+const mean = (counts: readonly number[]): number => counts.reduce((sum, count) => sum + count, 0) / counts.length
 
 describe('when more is asked than can be decided in time', () => {
   it.each([20, 200])(
@@ -96,19 +101,48 @@ describe('when more is asked than can be decided in time', () => {
 describe('when more is asked than Postgres can append in time', () => {
   const full = 100
   const crowd = { wallets: 400, roundTripMs: 2, options: { decideBatchMax: 32, appendBatchMax: full } }
+  const unevenly = (...ms: number[]) => {
+    let n = 0
+    return () => ms[n++ % ms.length] as number
+  }
 
   it.each([
     ['a statement takes long, whatever is in it', () => 300],
     ['every entry takes long', (entries: number) => 5 + 3 * entries],
+    ['statements take unevenly long', unevenly(100, 500)],
   ])(
     'as many are answered as can be: %s',
     async (_, appendMs) => {
-      const canDo = (full * 1_000) / appendMs(full)
+      const canDo = (full * 1_000) / 300
       const { yes } = await come({ ...crowd, perSecond: Math.floor(3 * canDo), appendMs })
-      for (const count of yes) expect(count).toBeGreaterThan(0.8 * canDo)
+      expect(mean(yes)).toBeGreaterThan(0.9 * canDo)
+      // In one second there may be a slow statement more.
+      for (const count of yes) expect(count).toBeGreaterThan(0.6 * canDo)
     },
     60_000,
   )
+
+  it('nothing is begun that takes several steps and can not be finished in time; and who looks after wallets is let in', async () => {
+    let told: Promise<unknown[]> | undefined
+    let begun: number | undefined
+    const meanwhile = ({ engine }: Process, { postgres }: Servers): void => {
+      const [source, target] = [keys.ref('w1'), keys.ref('w2')]
+      const intent = { tenant: keys.tenant, source, target, key: 't', amount: 1, fee: 0, counter: 'x', metadata: '' }
+      const transfer = engine.transfer(intent, {}).catch((error) => {
+        begun = postgres.database.intents.open.length
+        return error
+      })
+      postgres.database.open(openRequest('idle'))
+      const touch = engine.submit(keys.of('idle'), command({ kind: 'touch' }), { memory: false, timeoutMs: 1_000 })
+      told = Promise.all([transfer, touch])
+    }
+    const options = { ...crowd.options, timeoutMs: 10_000 }
+    await come({ ...crowd, options, perSecond: 1_000, appendMs: () => 300, meanwhile })
+    const [transfer, touch] = (await told) ?? []
+    expect(transfer).toMatchObject({ code: 'unavailable', waitMs: expect.any(Number) })
+    expect(begun).toBe(0)
+    expect(touch).toMatchObject({ durability: 'ledger' })
+  }, 60_000)
 
   it('nobody is turned away who goes with the next statement', async () => {
     const appendMs = () => 300

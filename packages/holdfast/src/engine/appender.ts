@@ -1,6 +1,7 @@
 import { HoldfastError } from '../errors/index.js'
 import type { Verdict } from '../journal/index.js'
 import { hasNumbers } from '../machine/index.js'
+import type { Place } from '../redis/index.js'
 import { notStorable } from './attempt.js'
 import { jitteredMs, sleep } from './clock.js'
 import type { Confirmer } from './confirmer.js'
@@ -11,7 +12,7 @@ import type { Item, Lane, Waiter } from './lane.js'
 const GAPS_MAX = 4
 /** A row that somebody keeps locked is tried again within this time: then and in every statement it is left out at once. */
 const LOCKED_PAUSE_MS = 100
-/** So much of what the last full statement took is believed. */
+/** So much of what the last full statement took is believed. Where they take unevenly long, it is the mean that says how long many of them do. */
 const LATEST = 1 / 4
 const APPEND = { stage: 'append' }
 
@@ -65,13 +66,13 @@ export class Appender {
   }
 
   /**
-   * How long an entry of this wallet that comes now would wait for its verdict at most, ms, as far as can be told. 0 if it goes with the next
-   * statement: it would not be quicker if others were turned away.
+   * About how long an entry of this wallet that comes now would wait for its verdict, ms. 0 if it goes with the next statement, which nobody in
+   * front of it holds up.
    */
-  waitMs(lane: Lane): number {
+  waitMs(place: Place): number {
     const { appendBatchMax } = this.#context.options
     if (this.#waiting < appendBatchMax) return 0
-    const { queue, fullMs } = this.#wayOf(lane)
+    const { queue, fullMs } = this.#wayOf(place)
     const fullBefore = Math.floor(queue.length / appendBatchMax)
     // The one that is under way, those before its own, and that.
     return fullBefore === 0 ? 0 : (fullBefore + 2) * fullMs
@@ -101,7 +102,7 @@ export class Appender {
         held.push(item)
         continue
       }
-      const way = this.#wayOf(item.lane)
+      const way = this.#wayOf(item.lane.place)
       if (way.queue.length === 0) way.sinceMs = this.#context.clock.now()
       way.queue.push(item)
       if (!way.busy) void this.#work(way)
@@ -114,8 +115,8 @@ export class Appender {
     if (this.#waiting === 0) this.#drained?.()
   }
 
-  #wayOf({ place }: Lane): Way {
-    const index = Number.parseInt(place.ref.slice(-4), 16) % this.#ways.length
+  #wayOf({ ref }: Place): Way {
+    const index = Number.parseInt(ref.slice(-4), 16) % this.#ways.length
     return this.#ways[index] as Way
   }
 

@@ -53,12 +53,14 @@ export class Attempt {
   stopListening: (() => void) | null = null
   /** In a sale of one bucket: there is no other that could give it stock. */
   readonly alone: boolean
+  /** A step of something that was let in before. */
+  readonly begun: boolean
   readonly #caller: Caller
 
   constructor(
     lane: Lane,
     command: Command,
-    options: { memory: boolean; deadline: number; retry: boolean; alone?: boolean },
+    options: { memory: boolean; deadline: number; retry: boolean; alone?: boolean; begun?: boolean },
     caller: Caller,
   ) {
     this.lane = lane
@@ -68,6 +70,7 @@ export class Attempt {
     this.tries = options.retry ? 1 : 0
     this.perhapsDecided = options.retry
     this.alone = options.alone ?? false
+    this.begun = options.begun ?? false
     this.#caller = caller
   }
 

@@ -41,7 +41,7 @@ export interface EngineOptions {
   readonly appendLanes: number
   readonly loadsMax: number
   readonly leaseMs: number
-  /** Since Redis was last heard of before its epoch was raised, or known to be current. */
+  /** A state is installed so soon after Redis was heard of, if its epoch was raised after that, or still current then; or not at all. */
   readonly installWithinMs: number
   /** How long a contended wallet stays on the Postgres path. */
   readonly postgresSpellMs: number
@@ -143,7 +143,7 @@ export interface Context {
   /** Appends entries. */
   file(items: readonly Item[]): void
   /** How long an entry of this wallet that comes now would wait for the journal, ms: 0 unless there is more than goes with the next statement. */
-  appendWaitMs(lane: Lane): number
+  appendWaitMs(place: Place): number
   /** Nothing more can be taken on that Postgres would have to remember. */
   full(): boolean
   /** The engine was closed: what still fails is not tried again. Others will find it in Redis. */

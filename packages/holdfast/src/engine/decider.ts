@@ -1,6 +1,7 @@
 import { HoldfastError } from '../errors/index.js'
 import { isWhole } from '../machine/index.js'
 import type { Answer, Batch, PendingRun } from '../sequencer/index.js'
+import { crowdedOut } from './admission.js'
 import type { Attempt } from './attempt.js'
 import { jitteredMs } from './clock.js'
 import type { Confirmer } from './confirmer.js'
@@ -32,8 +33,6 @@ const CALL_EVERY_MS = 5
 const SLOWER_BY = 1 / 8
 /** Who comes first goes first, until the first has waited for this part of its time. */
 const PATIENT_FOR = 1 / 4
-/** What would wait for the journal for longer than this part of its time is not decided: so Postgres may get slower yet, and nobody waits in vain. */
-const APPENDED_WITHIN = 1 / 2
 
 /**
  * Has commands decided in Redis: those of one turn of the event loop go as one script call for each group of wallets that can share
@@ -41,8 +40,7 @@ const APPENDED_WITHIN = 1 / 2
  * are let out, once they are full.
  *
  * When more is asked than can be decided, who has waited for long is about to give up, and deciding for him is in vain. In their order, all would
- * be answered too late, for as long as it lasts. So then the latest go first: as many are answered in time as can be. What was decided can't be passed
- * over any more, it goes into the journal in its order. So when more waits for that than can be appended in time, no more is decided.
+ * be answered too late, for as long as it lasts. So then the latest go first: as many are answered in time as can be.
  */
 export class Decider {
   readonly #context: Context
@@ -108,13 +106,10 @@ export class Decider {
     return attempts
   }
 
-  #crowdedOut({ byMemory, deadline, lane }: Attempt): HoldfastError | null {
-    if (byMemory) return null
-    const waitMs = this.#context.appendWaitMs(lane)
-    if (waitMs === 0 || waitMs <= (deadline - this.#context.clock.now()) * APPENDED_WITHIN) return null
-    return new HoldfastError('unavailable', 'Postgres has more to do than this operation has time for', {
-      waitMs: Math.ceil(waitMs),
-    })
+  /** Not the steps of what was let in before: what is left half done costs more than it saves. Nor who looks after wallets, for the same reason. */
+  #crowdedOut({ byMemory, begun, deadline, lane, command: { kind } }: Attempt): HoldfastError | null {
+    if (byMemory || begun || kind === 'touch') return null
+    return crowdedOut(kind, this.#context.appendWaitMs(lane.place), deadline - this.#context.clock.now())
   }
 
   /** In the order in which they came, or the latest if the first have waited for too long. */

@@ -4,6 +4,7 @@ import { type Command, command, isSale } from '../machine/index.js'
 import type { Place } from '../redis/index.js'
 import type { Sequencer } from '../sequencer/index.js'
 import type { Telemetry } from '../telemetry/index.js'
+import { crowdedOut } from './admission.js'
 import { Appender } from './appender.js'
 import { Attempt, type Outcome } from './attempt.js'
 import { Checkpoints } from './checkpoints.js'
@@ -34,6 +35,9 @@ const POSTGRES_PATIENCE_MS = 20
 
 /** Of the operations under way, those of one wallet at most. */
 const WALLET_SHARE = 1 / 4
+
+/** Of a transfer, or a purchase that is paid: each waits until it is in the journal. A fee is one more: half of the time is left for such. */
+const STEPS = 3
 
 /** All of it ASCII: so many bytes. */
 const PARAMS_MAX = 60_000
@@ -146,7 +150,7 @@ export class Engine {
       readCharge: (attempt) => void this.#router.readCharge(attempt),
       reload: (place) => void this.touch(place).catch(() => {}),
       file: (items: readonly Item[]) => this.#appender.add(items),
-      appendWaitMs: (lane) => this.#appender.waitMs(lane),
+      appendWaitMs: (place) => this.#appender.waitMs(place),
       full: () => postgres.open || this.#appender.backlog >= options.backlogMax,
       ended: () => this.#ended,
     }
@@ -258,6 +262,7 @@ export class Engine {
           deadline: this.#context.clock.now() + timeoutMs,
           retry: options.retry ?? false,
           alone: options.alone ?? false,
+          begun: options.begun ?? false,
         },
         { answered: options.begun ? this.#stepped : this.#answered, resolve, reject },
       )
@@ -309,16 +314,23 @@ export class Engine {
 
   /** From one wallet to another: several operations, all of them or none. Always committed before it is acknowledged. */
   transfer(intent: Intent, options: Pick<SubmitOptions, 'timeoutMs' | 'signal'>): Promise<TransferOutcome> {
-    const refusal = this.#refusal(options, false)
+    const { timeoutMs = this.#options.timeoutMs, signal } = options
+    const refusal = this.#refusal(options, false) ?? this.#crowdedOut(intent.tenant, intent.source, timeoutMs)
     if (refusal) return Promise.reject(refusal)
-    return this.#transfers.perform(intent, options.timeoutMs ?? this.#options.timeoutMs, options.signal)
+    return this.#transfers.perform(intent, timeoutMs, signal)
   }
 
   /** Stock of a sale for money of a wallet: both move, or neither. */
   purchase(intent: PaymentIntent, options: Pick<SubmitOptions, 'timeoutMs' | 'signal'>): Promise<PurchaseOutcome> {
-    const refusal = this.#refusal(options, false)
+    const { timeoutMs = this.#options.timeoutMs, signal } = options
+    const refusal = this.#refusal(options, false) ?? this.#crowdedOut(intent.tenant, intent.wallet, timeoutMs)
     if (refusal) return Promise.reject(refusal)
-    return this.#purchases.perform(intent, options.timeoutMs ?? this.#options.timeoutMs, options.signal)
+    return this.#purchases.perform(intent, timeoutMs, signal)
+  }
+
+  /** What takes several steps is turned away before the first, if at all: left half done it would cost more. */
+  #crowdedOut(tenant: string, ref: string, timeoutMs: number): HoldfastError | null {
+    return crowdedOut('hold', STEPS * this.#appender.waitMs(this.#parts.placeOf(tenant, ref)), timeoutMs)
   }
 
   /** `memory`: it need not wait for the journal. */

@@ -1,6 +1,7 @@
 import { HoldfastError } from '../errors/index.js'
 import type { Verdict } from '../journal/index.js'
 import type { CommandKind, Stock } from '../machine/index.js'
+import { isBeginning } from './admission.js'
 import type { Attempt } from './attempt.js'
 import { tookTooLong } from './checkpoints.js'
 import { jitteredMs, sleep } from './clock.js'
@@ -33,8 +34,6 @@ const TURN_MS = 20
  */
 const LOSSES_MAX = 2
 const ANNOUNCE_EVERY_MS = 1_000
-/** What begins something. It is refused first, so that there is room for what ends what was begun. */
-const BEGINNINGS: ReadonlySet<CommandKind> = new Set(['hold', 'meter', 'debit', 'checkout'])
 
 /**
  * The Postgres path: the same machine, in TypeScript, on the state that Postgres has, through the same compare-and-append. For
@@ -71,7 +70,7 @@ export class Fallback {
   /** Postgres alone does less: what would only wait is refused, beginnings first. */
   refusalOf(kind: CommandKind): HoldfastError | null {
     const { postgresPathMax } = this.#context.options
-    const limit = BEGINNINGS.has(kind) ? postgresPathMax / 2 : postgresPathMax
+    const limit = isBeginning(kind) ? postgresPathMax / 2 : postgresPathMax
     if (this.#waiting < limit) return null
     return new HoldfastError('unavailable', 'Too many operations wait for Postgres', { limit })
   }
