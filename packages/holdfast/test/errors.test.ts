@@ -137,7 +137,8 @@ function errorsPage(): string {
     '}',
     '```',
     '',
-    'The server answers with the same as `application/problem+json` (RFC 9457), the facts beside `code`:',
+    'The server answers with the same as `application/problem+json` (RFC 9457), the facts beside `code`. From status 500 on these are only the numbers',
+    'among them, and `detail` says what the code means: others may name what is inside.',
     '',
     '```json',
     JSON.stringify(

@@ -57,7 +57,7 @@ async function makeApp(): Promise<FastifyInstance> {
     throw new HoldfastError('insufficient_funds', 'expected at most 42, got 100', { available: 42, status: 'poor' })
   })
   app.get('/away', async () => {
-    throw new HoldfastError('unavailable', 'Postgres at 10.0.0.1:5432 was lost', { host: '10.0.0.1' })
+    throw new HoldfastError('unavailable', 'Postgres at 10.0.0.1:5432 was lost', { host: '10.0.0.1', waitMs: 700 })
   })
   app.get('/broken', async () => {
     throw new TypeError("Cannot read properties of undefined (reading 'secret_table')")
@@ -92,6 +92,7 @@ describe('an error', () => {
     await makeApp()
     const away = await app.inject('/away')
     expect([away.statusCode, away.json().code, away.json().retryable]).toEqual([503, 'unavailable', true])
+    expect(away.json().waitMs).toBe(700)
     expect(away.body).not.toContain('10.0.0.1')
     const broken = await app.inject('/broken')
     expect([broken.statusCode, broken.json().code]).toEqual([500, 'internal_error'])

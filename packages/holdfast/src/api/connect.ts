@@ -1,4 +1,4 @@
-import type { Durability, EngineOptions } from '../engine/index.js'
+import { DEFAULT_OPTIONS, type Durability, type EngineOptions } from '../engine/index.js'
 import { HoldfastError } from '../errors/index.js'
 import {
   checkMigrated,
@@ -135,6 +135,7 @@ const POSTGRES_NAMES = check.namesOf<NonNullable<ConnectOptions['postgresOptions
   lockTimeoutMs: true,
   idleInTransactionTimeoutMs: true,
 })
+const ENGINE_NAMES = new Set(Object.keys(DEFAULT_OPTIONS))
 
 /** Both servers there and fit for use, and the engine at work on them; or nothing is left behind. */
 export async function open(options: ConnectOptions): Promise<{ tenant: string; shared: Shared }> {
@@ -156,7 +157,10 @@ export async function open(options: ConnectOptions): Promise<{ tenant: string; s
   const strict = check.flag('strict', given.strict)
   const migrates = check.flag('migrate', given.migrate ?? true)
   check.options('redisOptions', given.redisOptions, REDIS_NAMES)
-  check.options('postgresOptions', given.postgresOptions, POSTGRES_NAMES)
+  const { settingsScope, prepared } = check.options('postgresOptions', given.postgresOptions, POSTGRES_NAMES)
+  if (settingsScope !== undefined) check.oneOf('settingsScope', settingsScope, ['connection', 'transaction'] as const)
+  check.flag('prepared', prepared)
+  check.options('engine', given.engine, ENGINE_NAMES)
   const { telemetry = {} } = options
   const postgres = postgresOf(options, telemetry)
   let redis: RedisConnection | undefined

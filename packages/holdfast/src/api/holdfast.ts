@@ -137,11 +137,22 @@ export class Holdfast {
    * What Redis still knows of what is lost is handed to `onEntry`; then things go on. For all tenants. Safe to run again, whenever.
    */
   async reconcile(options: ReconcileOptions = {}): Promise<ReconcileReport> {
+    checkReconcile(options)
     return this.#shared.reconcile(options)
   }
 
   /** Answers what is under way, then ends connections of its own. Wallets of all tenants are closed with it. */
   async close(): Promise<void> {
     await this.#shared.close()
+  }
+}
+
+const RECONCILE_NAMES = check.namesOf<ReconcileOptions>({ dryRun: true, onEntry: true, onExported: true })
+
+function checkReconcile(value: unknown): void {
+  const { dryRun, ...called } = check.options('options', value, RECONCILE_NAMES)
+  check.flag('dryRun', dryRun)
+  for (const [name, one] of Object.entries(called)) {
+    if (one !== undefined && typeof one !== 'function') throw check.invalid(name, 'a function', check.show(one))
   }
 }

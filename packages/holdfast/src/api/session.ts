@@ -9,7 +9,7 @@ import * as check from './validate.js'
 import { WAIT_NAMES, type WaitOptions, within } from './waiting.js'
 
 export interface TickOptions extends Omit<OperationOptions, 'key' | 'retry'> {
-  /** By units: all that was delivered so far, never a difference. By time: none. */
+  /** By units: all that was delivered so far, never a difference. A tick needs it; an end without it charges no more than the last tick. By time: none. */
   readonly total?: number
 }
 

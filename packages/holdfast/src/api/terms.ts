@@ -4,7 +4,7 @@ import { OPERATION_NAMES, type OperationOptions, type Own } from './tenant.js'
 import * as check from './validate.js'
 
 interface SessionTerms extends OperationOptions {
-  /** The price of a period, or of a unit. */
+  /** The price of a period, or of a unit: a whole number, 1 or more. Where units differ in price, let one cost 1 and count money. */
   readonly rate: number
   /** How much must be there to begin, `creditLimit` included. Default: `rate`. */
   readonly minimum?: number

@@ -1,7 +1,7 @@
 export { readAgendaName } from './agenda.js'
 export type { Durability, Outcome } from './attempt.js'
 export { type Clock, sleep, systemClock } from './clock.js'
-export type { EngineOptions } from './context.js'
+export { DEFAULT_OPTIONS, type EngineOptions } from './context.js'
 export { Engine, type EngineParts, type SubmitOptions } from './engine.js'
 export { Gathering } from './gathering.js'
 export type { Wanted } from './move-plan.js'

@@ -104,7 +104,7 @@ export const ERRORS = {
   insufficient_funds: {
     status: 409,
     retryable: false,
-    meaning: 'Less is available than the operation needs; `available` tells how much there is.',
+    meaning: 'Less is available than the operation needs; `available` tells how much there is, without `creditLimit`.',
     action: 'Top up, or ask for less. The same key may be used again: a rejection is not remembered.',
   },
   hold_exceeded: {
@@ -269,7 +269,7 @@ export const ERRORS = {
   rate_limited: {
     status: 429,
     retryable: true,
-    meaning: 'Too many requests; `retryAfter` tells when to come again.',
+    meaning: 'Too many requests; `retryAfter` tells in how many seconds to come again.',
     action: 'Wait for `retryAfter`, then try again with the same key.',
   },
   internal_error: {

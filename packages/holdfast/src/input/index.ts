@@ -1,5 +1,5 @@
 import { HoldfastError } from '../errors/index.js'
-import { misspelt } from './misspelt.js'
+import { misspelt, nearly } from './misspelt.js'
 
 /**
  * What any argument is checked for, whoever takes it. Messages say what was expected and what came; the fact `argument` says which one it is,
@@ -41,8 +41,9 @@ export function integer(name: string, value: unknown, min: number, max: number):
 }
 
 export function oneOf<T extends string>(name: string, value: unknown, allowed: readonly T[]): T {
-  if (!allowed.includes(value as T)) throw invalid(name, allowed.map((one) => `'${one}'`).join(' or '), show(value))
-  return value as T
+  if (allowed.includes(value as T)) return value as T
+  const got = typeof value === 'string' ? nearly(value, allowed) : undefined
+  throw invalid(name, allowed.map((one) => `'${one}'`).join(' or '), got ?? show(value))
 }
 
 export function flag(name: string, value: unknown): boolean {

@@ -6,10 +6,16 @@ const NAME = /^\w{1,40}$/
 /** A name that is none of the known ones, for a message, with the one that was most likely meant. */
 export function misspelt(name: string, known: ReadonlySet<string>): string {
   if (!NAME.test(name)) return 'something else'
-  const nearest = [...known]
-    .map((one) => ({ one, wrong: distance(name.toLowerCase(), one.toLowerCase()) }))
+  return nearly(name, [...known]) ?? name
+}
+
+/** The same of a word that may be anything, also somebody's: only what is nearly one of the known ones is told. */
+export function nearly(word: string, known: readonly string[]): string | undefined {
+  if (!NAME.test(word)) return undefined
+  const nearest = known
+    .map((one) => ({ one, wrong: distance(word.toLowerCase(), one.toLowerCase()) }))
     .reduce((a, b) => (b.wrong < a.wrong ? b : a))
-  return nearest.wrong <= WRONG_MAX && nearest.wrong < name.length ? `${name}: did you mean ${nearest.one}?` : name
+  return nearest.wrong <= WRONG_MAX && nearest.wrong < word.length ? `${word}: did you mean ${nearest.one}?` : undefined
 }
 
 /** How many letters have to be put in, left out or changed to make one of the other (Levenshtein). */

@@ -32,7 +32,7 @@ export interface PostgresOptions extends SessionOptions {
    * a pool of ours, `transaction` for one that was brought.
    */
   settingsScope?: SettingsScope
-  /** Prepare each statement once a connection. Default true; false for a pooler in transaction mode that does not keep track of them. */
+  /** Prepare each statement once a connection. Say false behind a pooler in transaction mode that does not keep track of them. Default true. */
   prepared?: boolean
   telemetry?: Telemetry
 }

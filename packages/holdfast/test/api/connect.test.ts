@@ -79,6 +79,14 @@ describe('connecting', () => {
     [{ redisOptions: { timeout: 5 } }, /^redisOptions: expected only connections, .*, got timeout$/],
     [{ postgresOptions: { maxConnection: 5 } }, /^postgresOptions: .*: did you mean maxConnections\?$/],
     [{ audit: { evry: 5 } }, /^audit: .*: did you mean every\?$/],
+    [{ engine: { appendLane: 5 } }, /^engine: .*: did you mean appendLanes\?$/],
+    [{ durability: 'legder' }, /^durability: expected 'ledger' or 'memory', got legder: did you mean ledger\?$/],
+    [{ durability: 'somebody' }, /^durability: expected 'ledger' or 'memory', got a string of 8 characters$/],
+    [
+      { postgresOptions: { settingsScope: 'transactions' } },
+      /^settingsScope: expected 'connection' or 'transaction', got transactions: did you mean transaction\?$/,
+    ],
+    [{ postgresOptions: { prepared: 'false' } }, /^prepared: expected true or false, got a string of 5 characters$/],
   ])('refuses options that there are not: %j', async (options, message) => {
     const error = await refusal(
       Holdfast.connect({ redis: NO_REDIS, postgres: 'postgres://127.0.0.1:1/db', ...(options as object) }),

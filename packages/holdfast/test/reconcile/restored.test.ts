@@ -115,6 +115,9 @@ describe.each(LOSING)('when %s', (_, timeline, lose) => {
     // Reading shows what Postgres has.
     expect(await wallet.get()).toMatchObject({ available: 99, reserved: 0 })
 
+    for (const wrong of [{ dryrun: true }, { dryRun: 'yes' }, { onEntry: [] }] as never[]) {
+      expect(await refusal(hf.reconcile(wrong))).toMatchObject({ code: 'invalid_argument' })
+    }
     const dry = await hf.reconcile({ dryRun: true })
     expect(dry).toMatchObject({ needed: true, done: false, walletsAhead: 1, acknowledged: 6 })
     expect(await refusal(wallet.debit(1, { key: 'after' }))).toMatchObject({ code: 'reconcile_required' })

@@ -19,14 +19,14 @@ export interface Problem {
 }
 
 /**
- * What a caller is told. A mistake of theirs comes with its message and facts; of ours only with the code's meaning, since a
- * message from deep down can name hosts and tables.
+ * What a caller is told. A mistake of theirs comes with its message and facts; of ours only with the code's meaning and the facts that are
+ * numbers (a limit, how long to wait), since what else comes from deep down can name hosts and tables.
  */
 export function problemOf(error: HoldfastError, requestId: string, extra: Record<string, unknown> = {}): Problem {
   const { code, status, retryable } = error
   const ours = status >= 500
   return {
-    ...(ours ? {} : error.facts),
+    ...(ours ? numbers(error.facts) : error.facts),
     ...extra,
     type: `urn:holdfast:error:${code}`,
     title: code.replaceAll('_', ' '),
@@ -37,6 +37,12 @@ export function problemOf(error: HoldfastError, requestId: string, extra: Record
     requestId,
     docs: `/errors/${code}`,
   }
+}
+
+function numbers(facts: HoldfastError['facts']): Record<string, number> {
+  return Object.fromEntries(
+    Object.entries(facts).filter((fact): fact is [string, number] => typeof fact[1] === 'number'),
+  )
 }
 
 export function sendProblem(
