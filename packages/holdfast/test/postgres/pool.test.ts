@@ -9,6 +9,9 @@ beforeAll(async () => {
   url = await freshDatabase()
 })
 
+/** Its oid. */
+const INT4_ARRAY = 1_007 as typeof pg.types.builtins.INT4
+
 const SHOW = `SELECT name, setting FROM pg_settings WHERE name IN ('search_path', 'synchronous_commit',
   'default_transaction_isolation', 'transaction_isolation', 'lock_timeout', 'statement_timeout',
   'idle_in_transaction_session_timeout', 'plan_cache_mode', 'client_min_messages', 'application_name')`
@@ -101,15 +104,17 @@ describe('a pool of our own', () => {
   })
 
   it('keeps types of its own: a bigint is a string, a timestamp a Date, bytes a Buffer', async () => {
-    const parser = pg.types.getTypeParser(pg.types.builtins.INT8)
+    const [parser, arrayParser] = [pg.types.getTypeParser(pg.types.builtins.INT8), pg.types.getTypeParser(INT4_ARRAY)]
     pg.types.setTypeParser(pg.types.builtins.INT8, Number)
+    pg.types.setTypeParser(INT4_ARRAY, String)
     const postgres = new Postgres(url)
     const [row] = await postgres.transaction((tx) =>
       tx.execute(
         'types',
         `SELECT 9007199254740993::bigint AS bigint, 1 AS integer, true AS yes, false AS no, 1.5::float8 AS float,
          '2024-02-03T04:05:06.789Z'::timestamptz AS at, '\\x00ff'::bytea AS bytes, '{"a": [1]}'::jsonb AS json,
-         12345678901234567890.5 AS numeric, NULL::bigint AS nothing`,
+         12345678901234567890.5 AS numeric, NULL::bigint AS nothing, '{1,-2,NULL}'::integer[] AS integers,
+         '{{1,9007199254740993}}'::bigint[] AS bigints, '{"a,b",c}'::text[] AS texts`,
       ),
     )
     expect(row).toEqual({
@@ -123,8 +128,12 @@ describe('a pool of our own', () => {
       json: { a: [1] },
       numeric: '12345678901234567890.5',
       nothing: null,
+      integers: [1, -2, null],
+      bigints: [['1', '9007199254740993']],
+      texts: ['a,b', 'c'],
     })
     pg.types.setTypeParser(pg.types.builtins.INT8, parser)
+    pg.types.setTypeParser(INT4_ARRAY, arrayParser)
     await postgres.close()
   })
 
