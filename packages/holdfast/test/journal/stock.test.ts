@@ -128,3 +128,24 @@ it('is read anew where the journal has another history', async () => {
   expect(await stocks.at(ref, later)).toEqual(await afresh(later))
   expect(rows() - before).toBeGreaterThanOrEqual(later)
 })
+
+it('is read, and remembered, though Postgres does not take the note of it', async () => {
+  await sell(600)
+  const seq = await seqNow()
+  let [notes, rows] = [0, 0]
+  const stocks = new Stocks(async (name, values) => {
+    if (name === 'writeStockCheckpoint') {
+      notes += 1
+      throw new Error('total size of jsonb array elements exceeds the maximum')
+    }
+    const read = await postgres.query(name, values)
+    rows += read.length
+    return read as never
+  })
+  const stock = await stocks.at(ref, seq)
+  expect([notes, rows]).toEqual([1, seq])
+  expect(await stocks.at(ref, seq)).toEqual(stock)
+  // The last of them, to see that it is still there.
+  expect([notes, rows]).toEqual([1, seq + 1])
+  expect(stock).toEqual(await afresh(seq))
+}, 120_000)
