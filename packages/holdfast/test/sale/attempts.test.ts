@@ -157,6 +157,9 @@ describe('what is tried in a sale', () => {
       expect(Plan['Actual Rows']).toBe(2)
       expect(Plan['Shared Hit Blocks'] + Plan['Shared Read Blocks']).toBeLessThan(50)
     }
+    await client.query(`SET enable_seqscan = off; PREPARE prune (bigint, integer) AS ${QUERIES.pruneSaleAttempts}`)
+    const { rows: pruning } = await client.query('EXPLAIN (FORMAT JSON) EXECUTE prune (1, 10)')
+    expect(JSON.stringify(pruning)).toContain('sale_attempts_at')
   }, 60_000)
 
   it('is kept for as long as it is wanted', async () => {
