@@ -6,6 +6,8 @@
 -- along: who repeats one of their keys must not be told "yes" for something that is decided a second time, and refused by the journal later.
 --
 -- KEYS  1 the shard's agenda   2 the wallet   3 the lease   4 its stock, which only a sale has   5 where that was set aside, by `stock_stage`
+--       6 one that never exists: so no node of a Cluster runs this while the slot is on the move, where naming a key that was deleted is an error,
+--         in the middle of it
 -- ARGV  1 name on the agenda   2 who asks   3 deadline, ms of the clock of   4 the server's life that was looked at
 --       5 after how long somebody should look after pending entries, ms   6 after how long a wallet leaves that nobody uses, ms
 --       7 epoch   8 seq   9 head   10 at   11 available   12 reserved   13 limit   14 status   15 due   16 since   17 memory   18 clock
@@ -15,7 +17,7 @@
 --       then the keys among the pending entries that the journal has already, or will never take
 -- Returns { 'installed', seq, key, code, key, code, … } (what was acknowledged from memory and is lost, and why)
 --         { 'newer', epoch } · { 'late' } · { 'incomplete' }: not all of its stock is there
--- @keys 5
+-- @keys 6
 -- @resend never
 -- @include wallet/server
 -- @include wallet/entry

@@ -98,6 +98,10 @@ local function grow(w)
   w.recent = string.sub(w.recent, #w.recent - (w.before - from) * MARK + 1)
   w.ring = 2 * w.ring
   for i = 1, #entries do
+    -- Somebody has removed it. Written later, outside of the command that stumbles, it would cost others their part of the call.
+    if not entries[i] then
+      error('an entry is missing')
+    end
     remember(w, from + i, entries[i])
     write(w, entry_field(w, from + i), entries[i])
   end

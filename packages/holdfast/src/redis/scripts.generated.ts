@@ -8206,7 +8206,7 @@ return refund_each({ sliding = WINDOWS, log = LOG })
 
 export const stockInspect: Script = {
   name: 'stock_inspect',
-  sha1: '500bcfff37001a9b9b79069fe3672a62332e16b9',
+  sha1: '2d6dc84fe31e08a630c58fad9eaa363bc97acd4e',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -8842,6 +8842,9 @@ local entries = entries_after(w, from, w.ring)
 w.recent = string.sub(w.recent, #w.recent - (w.before - from) * MARK + 1)
 w.ring = 2 * w.ring
 for i = 1, #entries do
+if not entries[i] then
+error('an entry is missing')
+end
 remember(w, from + i, entries[i])
 write(w, entry_field(w, from + i), entries[i])
 end
@@ -10453,7 +10456,7 @@ end)
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: '6a8f68aebf1c4f99395d9c4c21f703a08be95850',
+  sha1: 'c435bb0b6946cfd16f868ceac0f691be50664f0f',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -11089,6 +11092,9 @@ local entries = entries_after(w, from, w.ring)
 w.recent = string.sub(w.recent, #w.recent - (w.before - from) * MARK + 1)
 w.ring = 2 * w.ring
 for i = 1, #entries do
+if not entries[i] then
+error('an entry is missing')
+end
 remember(w, from + i, entries[i])
 write(w, entry_field(w, from + i), entries[i])
 end
@@ -12360,7 +12366,7 @@ return 1
 
 export const walletInspect: Script = {
   name: 'wallet_inspect',
-  sha1: 'cff8da9b53337fbb4e462f5b1b8c4700c164f2fd',
+  sha1: 'dd5cc7d80cbdb43221f65251362a832ba303691a',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -12996,6 +13002,9 @@ local entries = entries_after(w, from, w.ring)
 w.recent = string.sub(w.recent, #w.recent - (w.before - from) * MARK + 1)
 w.ring = 2 * w.ring
 for i = 1, #entries do
+if not entries[i] then
+error('an entry is missing')
+end
 remember(w, from + i, entries[i])
 write(w, entry_field(w, from + i), entries[i])
 end
@@ -13064,8 +13073,8 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: 'f3a5802118e05f494e5d82788fbbd49929d6f9e8',
-  keys: { min: 5, variable: false },
+  sha1: '166b73d1a204cb14266e5c49da6ba93f3b90de3d',
+  keys: { min: 6, variable: false },
   resend: 'never',
   batchMax: null,
   batchArg: 1,
@@ -13700,6 +13709,9 @@ local entries = entries_after(w, from, w.ring)
 w.recent = string.sub(w.recent, #w.recent - (w.before - from) * MARK + 1)
 w.ring = 2 * w.ring
 for i = 1, #entries do
+if not entries[i] then
+error('an entry is missing')
+end
 remember(w, from + i, entries[i])
 write(w, entry_field(w, from + i), entries[i])
 end
@@ -14331,7 +14343,7 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: 'c41dd210668bf5a93d091fe50554ddbf97ad97fa',
+  sha1: '3f6d4ee8b5d30a1505e1dda161f77feef67639d1',
   keys: { min: 3, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -14967,6 +14979,9 @@ local entries = entries_after(w, from, w.ring)
 w.recent = string.sub(w.recent, #w.recent - (w.before - from) * MARK + 1)
 w.ring = 2 * w.ring
 for i = 1, #entries do
+if not entries[i] then
+error('an entry is missing')
+end
 remember(w, from + i, entries[i])
 write(w, entry_field(w, from + i), entries[i])
 end
@@ -15055,7 +15070,7 @@ return reply
 
 export const walletRecall: Script = {
   name: 'wallet_recall',
-  sha1: 'c551777ec3a0ac893ba1f2f63bf954da39998170',
+  sha1: '336a0a3dff8e862b758f575e1da26138e21c008f',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -15681,6 +15696,9 @@ local entries = entries_after(w, from, w.ring)
 w.recent = string.sub(w.recent, #w.recent - (w.before - from) * MARK + 1)
 w.ring = 2 * w.ring
 for i = 1, #entries do
+if not entries[i] then
+error('an entry is missing')
+end
 remember(w, from + i, entries[i])
 write(w, entry_field(w, from + i), entries[i])
 end
@@ -15737,7 +15755,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: '01b2b438f8c6f984b8de05dbf5ee57b00abb88f7',
+  sha1: '6020502c40b3c07a9a11335cd97733351a900453',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -16380,6 +16398,9 @@ local entries = entries_after(w, from, w.ring)
 w.recent = string.sub(w.recent, #w.recent - (w.before - from) * MARK + 1)
 w.ring = 2 * w.ring
 for i = 1, #entries do
+if not entries[i] then
+error('an entry is missing')
+end
 remember(w, from + i, entries[i])
 write(w, entry_field(w, from + i), entries[i])
 end

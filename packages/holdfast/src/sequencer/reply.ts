@@ -312,6 +312,7 @@ export function writeKnown({ epoch, seq, ref, hash }: Known): string {
   return `${epoch} ${seq} ${ref} ${hash}`
 }
 
+const HEAD = /^[0-9a-f]{40}$/
 const KNOWN = /^(\d{1,16}) (\d{1,16}) ([0-9a-f]{32}) ([0-9a-f]{40})$/
 
 /** What somebody else wrote there is left out. */
@@ -350,6 +351,8 @@ export function readCore(bytes: Buffer): CoreState {
   }
 }
 
-function readRest(words: readonly string[]): Rest {
-  return { epoch: Number(words[0]), seq: Number(words[1]), head: words[2] as string }
+/** A head that is none would be asked about in Postgres, and fail there with all that is asked together with it. */
+function readRest([epoch, seq, head = '']: readonly string[]): Rest {
+  if (!HEAD.test(head)) throw new RangeError('A refusal rests on a head that is none')
+  return { epoch: Number(epoch), seq: Number(seq), head }
 }

@@ -296,7 +296,7 @@ export class Sequencer {
     for (const entry of recent) args.push(markBytes(entry.key), packEntry(entry))
     args.push(...finalKeys)
     const staged = stagedKey(place, asker, state.epoch)
-    const keys = [place.agendaKey, place.walletKey, place.leaseKey, place.stockKey, staged]
+    const keys = [place.agendaKey, place.walletKey, place.leaseKey, place.stockKey, staged, `${place.stockKey}:never`]
     const reply = ((await this.#runner.run(walletInstall, keys, args)) as Buffer[]).map(String)
     if (reply[0] === 'late' || reply[0] === 'incomplete') return { type: reply[0] }
     if (reply[0] === 'newer') return { type: 'newer', epoch: Number(reply[1]) }

@@ -1,3 +1,4 @@
+import { Redis } from 'ioredis'
 import { afterEach, expect, it } from 'vitest'
 import { PostgresJournal } from '../../src/journal/index.js'
 import { command } from '../../src/machine/index.js'
@@ -11,6 +12,9 @@ const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 7), shards: 1 }
 const engines = new Engines(keys)
 const { postgres, redisUrl } = await ownServers()
 afterEach(() => engines.close())
+
+/** In the state of a wallet: see `CORE` in lua/wallet/state.lua. */
+const HEAD_AT = 3 + 14 * 8 + 32
 
 class Stumbling extends PostgresJournal {
   lose = 0
@@ -75,4 +79,24 @@ it('a wallet that can not be read, on the Postgres path', async () => {
   })
   await given
   expect(away).toEqual([])
+})
+
+it('a state in Redis whose head is none: the refusals of all others are told meanwhile, and it is loaded anew', async () => {
+  const redis = new Redis(redisUrl)
+  const { engine } = await start(redisUrl, 'beside it')
+  const spoilt = keys.of('spoilt')
+  await openWallet(new PostgresJournal(postgres), spoilt, 'spoilt')
+  const refused = async (id: string, key: string) => {
+    const debit = command({ kind: 'debit', key, amount: 1_000 })
+    const [told] = await Promise.allSettled([engine.submit(keys.of(id), debit, { memory: false, timeoutMs: 5_000 })])
+    return told
+  }
+  const no = { status: 'rejected', reason: { code: 'insufficient_funds' } }
+  expect(await refused('spoilt', 'first')).toMatchObject(no)
+  const core = await redis.hgetBuffer(spoilt.walletKey, 'core')
+  core?.write('z', HEAD_AT, 'latin1')
+  await redis.hset(spoilt.walletKey, 'core', core as Buffer)
+  const told = await Promise.all(['spoilt', 'beside it'].map((id) => refused(id, 'second')))
+  expect(told).toMatchObject([no, no])
+  redis.disconnect()
 })

@@ -1,7 +1,10 @@
 import { type RedisClusterHandle, startRedisCluster } from '@holdfast/services'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { emptyStock } from '../../src/machine/index.js'
 import { Keys, RedisConnection, RedisScriptRunner } from '../../src/redis/index.js'
+import { emptyState } from '../machine/oracle.js'
+import { AcquaintedSequencer } from '../sequencer/support/acquainted.js'
 import { countNever, script } from './support/scripts.js'
 
 const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 7), shards: 1 })
@@ -76,4 +79,43 @@ it('follows a slot from node to node, before, during and after its move', async 
   for (const { redis } of [to, from]) await redis.cluster('SETSLOT', slot, 'NODE', to.id)
   expect(await runner.run(countBoth, [stays, moves], [])).toEqual([4, 4])
   expect((await cluster.masterOfSlot(slot)).port).toBe(to.port)
+})
+
+it('installs no sale while its slot is on the move, and leaves the one that is there as it is', async () => {
+  const sequencer = new AcquaintedSequencer(runner, {
+    aheadMaxMs: 60_000,
+    helpAfterMs: 1_000,
+    idleAfterMs: 60_000,
+    pendingMax: 100,
+    now: () => Date.now(),
+  })
+  const place = keys.ofSale('moved', 0)
+  const load = async (epoch: number, meanwhile = async () => {}) => {
+    const stock = { ...emptyStock(), taken: new Map([[1, 1]]) }
+    const state = { ...emptyState('0'.repeat(40)), epoch, at: Date.now(), stock }
+    await sequencer.look(place, epoch, 'test', 60_000)
+    await sequencer.stage('test', place, state)
+    await meanwhile()
+    const installation = {
+      place,
+      state,
+      memory: false,
+      deadline: Date.now() + 60_000,
+      clock: Date.now(),
+      finalKeys: [],
+    }
+    return sequencer.install('test', installation)
+  }
+  const keysThere = () => to.redis.exists(place.walletKey, place.stockKey)
+
+  expect(await load(1)).toMatchObject({ type: 'installed' })
+  expect(await keysThere()).toBe(2)
+  const onTheMove = load(2, async () => {
+    await from.redis.cluster('SETSLOT', slot, 'IMPORTING', to.id)
+    await to.redis.cluster('SETSLOT', slot, 'MIGRATING', from.id)
+  })
+  await expect(onTheMove).rejects.toMatchObject({ code: 'unavailable', outcome: 'not_executed' })
+  expect(await keysThere()).toBe(2)
+  for (const { redis } of [to, from]) await redis.cluster('SETSLOT', slot, 'STABLE')
+  expect(await load(3)).toMatchObject({ type: 'installed' })
 })

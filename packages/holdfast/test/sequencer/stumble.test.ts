@@ -46,6 +46,24 @@ it('takes back what was accepted before a command of the same wallet stumbled, a
   expect(await redis.hgetallBuffer(damaged.walletKey)).toEqual(before)
 })
 
+it('costs nobody else his part of the call if one of the entries is gone that a wallet has to move', async () => {
+  const [holed, beside] = await installed('holed', 'beside it')
+  const rest = { deadline: Date.now() + 60_000, memory: false }
+  const wallets = [beside, holed].map((place) => ({ place, epochMin: 0, epoch: 0, acked: 0, known: 0 }))
+  const credit = (wallet: number, key: string) => ({
+    ...rest,
+    wallet,
+    command: command({ kind: 'credit', key, amount: 1 }),
+  })
+  // As many as there is room for.
+  await sequencer.decide({ wallets, commands: Array.from({ length: 15 }, (_, n) => credit(1, `${n}`)) })
+  await redis.hdel(holed.walletKey, 'e:3')
+  const before = await redis.hgetallBuffer(holed.walletKey)
+  const { answers } = await sequencer.decide({ wallets, commands: [credit(0, 'a'), credit(1, 'one more')] })
+  expect(answers.map(({ type }) => type)).toEqual(['accepted', 'error'])
+  expect(await redis.hgetallBuffer(holed.walletKey)).toEqual(before)
+})
+
 it.each(['', 'x', 'x'.repeat(60)])('tends a wallet beside one with a pending entry that says %j', async (said) => {
   const places = await installed(`spoilt ${said}`, `fine ${said}`)
   await sequencer.decide({
