@@ -21,6 +21,7 @@ interface Crowd {
   /** How much longer Postgres takes for so many entries. */
   readonly appendMs?: (entries: number) => number
   readonly options?: Partial<EngineOptions>
+  readonly withoutRedis?: boolean
   /** In the middle of it. */
   readonly meanwhile?: (process: Process, servers: Servers) => void
 }
@@ -32,7 +33,15 @@ interface Told {
   readonly callsMost: number
 }
 
-async function come({ perSecond, wallets = 16, roundTripMs, appendMs, options, meanwhile }: Crowd): Promise<Told> {
+async function come({
+  perSecond,
+  wallets = 16,
+  roundTripMs,
+  appendMs,
+  options,
+  withoutRedis = false,
+  meanwhile,
+}: Crowd): Promise<Told> {
   const world = new World(1, false)
   const servers = await Servers.start(world, new Machines())
   const names = Array.from({ length: wallets }, (_, n) => `w${n}`)
@@ -48,6 +57,7 @@ async function come({ perSecond, wallets = 16, roundTripMs, appendMs, options, m
       distance: roundTripMs / 0.7,
     },
   )
+  process.redisCut = withoutRedis
   let [calls, callsMost] = [0, 0]
   const beganAt = world.now
   const decide = process.sequencer.decide.bind(process.sequencer)
@@ -150,6 +160,17 @@ describe('when more is asked than Postgres can append in time', () => {
     for (const count of yes) expect(count).toBe(300)
   }, 60_000)
 })
+
+it('as many of one wallet are answered as can be, when more is asked than the Postgres path can decide in time', async () => {
+  const appendMs = 200
+  const share = 256
+  const canDo = (share * 1_000) / appendMs
+  const options = { postgresPathMax: 10_000 }
+  const crowd = { wallets: 1, perSecond: 2 * canDo, roundTripMs: 2, appendMs: () => appendMs, options }
+  const { yes } = await come({ ...crowd, withoutRedis: true })
+  // Once it is known that Redis is away, and how long a batch takes.
+  expect(mean(yes.slice(2))).toBeGreaterThan(0.8 * canDo)
+}, 60_000)
 
 describe('a Redis that is far away', () => {
   it('is sent more calls at once, as many as it takes to be kept at work', async () => {

@@ -2,6 +2,7 @@ import { HoldfastError } from '../errors/index.js'
 import type { Verdict } from '../journal/index.js'
 import { hasNumbers } from '../machine/index.js'
 import type { Place } from '../redis/index.js'
+import { learnFull } from './admission.js'
 import { notStorable } from './attempt.js'
 import { jitteredMs, sleep } from './clock.js'
 import type { Confirmer } from './confirmer.js'
@@ -12,8 +13,6 @@ import type { Item, Lane, Waiter } from './lane.js'
 const GAPS_MAX = 4
 /** A row that somebody keeps locked is tried again within this time: then and in every statement it is left out at once. */
 const LOCKED_PAUSE_MS = 100
-/** So much of what the last full statement took is believed. Where they take unevenly long, it is the mean that says how long many of them do. */
-const LATEST = 1 / 4
 const APPEND = { stage: 'append' }
 
 interface Way {
@@ -133,7 +132,7 @@ export class Appender {
       try {
         await this.#append(items)
         failures = 0
-        if (items.length === options.appendBatchMax) learnFull(way, clock.now() - begunAt)
+        if (items.length === options.appendBatchMax) way.fullMs = learnFull(way.fullMs, clock.now() - begunAt)
       } catch (error) {
         if (this.#context.ended()) break
         this.#context.telemetry.log?.('warn', 'append_failed', { entries: items.length, reason: String(error) })
@@ -314,10 +313,6 @@ function forgetGone(items: readonly Item[]): void {
   for (const item of items) {
     if (item.waiters.length > 0) item.waiters = item.waiters.filter(({ attempt }) => !attempt.settled)
   }
-}
-
-function learnFull(way: Way, tookMs: number): void {
-  way.fullMs += way.fullMs === 0 ? tookMs : (tookMs - way.fullMs) * LATEST
 }
 
 /** Lost to another who goes the same way, into another Redis or another life of it. Who goes the other way is followed. */

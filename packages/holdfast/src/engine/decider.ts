@@ -1,7 +1,7 @@
 import { HoldfastError } from '../errors/index.js'
 import { isWhole } from '../machine/index.js'
 import type { Answer, Batch, PendingRun } from '../sequencer/index.js'
-import { crowdedOut } from './admission.js'
+import { crowdedOut, isLetIn } from './admission.js'
 import type { Attempt } from './attempt.js'
 import { jitteredMs } from './clock.js'
 import type { Confirmer } from './confirmer.js'
@@ -106,10 +106,10 @@ export class Decider {
     return attempts
   }
 
-  /** Not the steps of what was let in before: what is left half done costs more than it saves. Nor who looks after wallets, for the same reason. */
-  #crowdedOut({ byMemory, begun, deadline, lane, command: { kind } }: Attempt): HoldfastError | null {
-    if (byMemory || begun || kind === 'touch') return null
-    return crowdedOut(kind, this.#context.appendWaitMs(lane.place), deadline - this.#context.clock.now())
+  #crowdedOut(attempt: Attempt): HoldfastError | null {
+    if (attempt.byMemory || isLetIn(attempt)) return null
+    const { lane, deadline, command } = attempt
+    return crowdedOut(command.kind, this.#context.appendWaitMs(lane.place), deadline - this.#context.clock.now())
   }
 
   /** In the order in which they came, or the latest if the first have waited for too long. */

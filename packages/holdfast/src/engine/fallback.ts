@@ -1,7 +1,7 @@
 import { HoldfastError } from '../errors/index.js'
 import type { Verdict } from '../journal/index.js'
 import type { CommandKind, Stock } from '../machine/index.js'
-import { isBeginning } from './admission.js'
+import { crowdedOut, isBeginning, isLetIn, learnFull } from './admission.js'
 import type { Attempt } from './attempt.js'
 import { tookTooLong } from './checkpoints.js'
 import { jitteredMs, sleep } from './clock.js'
@@ -51,6 +51,8 @@ export class Fallback {
   readonly #slow = new Slots(SLOW_MAX)
   #waiting = 0
   #batches = 0
+  /** What a batch takes when there is no more room in it, for others or for more of one wallet; 0: there was none yet. */
+  #fullMs = 0
 
   constructor(context: Context, confirmer: Confirmer) {
     this.#context = context
@@ -73,6 +75,21 @@ export class Fallback {
     const limit = isBeginning(kind) ? postgresPathMax / 2 : postgresPathMax
     if (this.#waiting < limit) return null
     return new HoldfastError('unavailable', 'Too many operations wait for Postgres', { limit })
+  }
+
+  /** The same, if it would wait for longer than its caller does: in their order all would be answered too late, for as long as that lasts. */
+  crowdedOut(attempt: Attempt): HoldfastError | null {
+    if (isLetIn(attempt)) return null
+    const { lane, deadline, command } = attempt
+    return crowdedOut(command.kind, this.#waitMs(lane), deadline - this.#context.clock.now())
+  }
+
+  /** About, ms; 0 if it goes with the next batch. */
+  #waitMs({ fallback }: Lane): number {
+    const ofAll = this.#waiting / (BATCH_MAX * this.#context.options.postgresPathBatchesMax)
+    const fullBefore = Math.floor(Math.max(ofAll, fallback.length / SHARE_MAX))
+    // The one that is under way, those before its own, and that.
+    return fullBefore === 0 ? 0 : (fullBefore + 2) * this.#fullMs
   }
 
   add(attempt: Attempt): void {
@@ -109,14 +126,18 @@ export class Fallback {
 
   /** Those that are set aside leave the batch. `patient`: this is one of them. */
   async #perform(batch: Set<Share>, failures: number, patient = false): Promise<boolean> {
+    const { clock } = this.#context
+    const isFull = isFullBatch(batch)
+    const begunAt = clock.now()
     let done = true
     try {
       await this.#step(batch, patient)
+      if (isFull) this.#fullMs = learnFull(this.#fullMs, clock.now() - begunAt)
     } catch (error) {
       done = false
       // Now, and once: told of it again after the pause, the circuit would take one lost connection for two failures.
       this.#context.postgres.failedWith(error)
-      await sleep(this.#context.clock, 20 + jitteredMs(this.#context.clock, failures, 20, 1_000))
+      await sleep(clock, 20 + jitteredMs(clock, failures, 20, 1_000))
       for (const share of batch) if (share.owned) this.#fail(share, error)
     }
     for (const { lane } of batch) this.#rest(lane)
@@ -139,9 +160,11 @@ export class Fallback {
     for (const lane of this.#lanes) {
       if (room <= 0) break
       this.#lanes.delete(lane)
-      const taken = lane.fallback.splice(0, Math.min(room, SHARE_MAX))
-      this.#waiting -= taken.length
-      const group = taken.filter(({ settled }) => !settled)
+      const waited = lane.fallback.length
+      // Callers come and go: what waits is what is still waited for.
+      lane.fallback = lane.fallback.filter(({ settled }) => !settled)
+      const group = lane.fallback.splice(0, Math.min(room, SHARE_MAX))
+      this.#waiting -= waited - lane.fallback.length
       if (group.length === 0) {
         this.#letGo(lane)
         continue
@@ -229,6 +252,8 @@ export class Fallback {
   /** Returns where it has to wait by itself, if it has to. */
   async #takeOver(share: Share, patient: boolean): Promise<Slots | null> {
     const { lane, group } = share
+    // Their callers have gone while it waited for its turn: nothing has to be raised, nor read.
+    if (group.every(({ settled }) => settled)) return null
     // Once it is known to be away the rest of the batch need not find out one by one.
     const away = this.#context.turnedAway(false)
     if (away) throw away
@@ -320,4 +345,13 @@ export class Fallback {
       from += share.filed.length
     }
   }
+}
+
+function isFullBatch(batch: ReadonlySet<Share>): boolean {
+  let attempts = 0
+  for (const { group } of batch) {
+    if (group.length === SHARE_MAX) return true
+    attempts += group.length
+  }
+  return attempts >= BATCH_MAX
 }

@@ -35,7 +35,7 @@ export class Router {
     const { decider, fallback } = this.#ways
     const contended = !lane.memory && lane.postgresUntil > clock.now()
     if (!contended && !redisAt(lane.place).open) return decider.add(attempt)
-    const refusal = fallback.refusalOf(command.kind)
+    const refusal = fallback.refusalOf(command.kind) ?? fallback.crowdedOut(attempt)
     if (refusal) this.refuse(attempt, refusal)
     else fallback.add(attempt)
   }

@@ -21,7 +21,7 @@ beforeEach(() => {
   const context = { clock, options: DEFAULT_OPTIONS, postgres: { stop: null }, redisAt: () => there }
   const ways = {
     decider: { add: () => ways.gone.push('redis') },
-    fallback: { add: () => ways.gone.push('postgres'), refusalOf: () => null },
+    fallback: { add: () => ways.gone.push('postgres'), refusalOf: () => null, crowdedOut: () => null },
     finder: { add: (_: Attempt, then: () => void) => then() },
     gone: [] as string[],
   }
