@@ -36,6 +36,7 @@ export function check({ wallets, openTransfers, unbalanced }: Remembered, histor
           entries.map(({ hash, at }) => [hash, { first: at - CLOCKS_APART_MS, last: at - CLOCKS_APART_MS }] as const),
         ),
       ),
+      commitsAreExact: false,
       redisForgotAt: () => Number.POSITIVE_INFINITY,
       lostHashes: new Map(),
       lostAt: new Map(),

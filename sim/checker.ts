@@ -16,6 +16,7 @@ import {
   type WalletState,
 } from '../packages/holdfast/src/machine/index.js'
 import type { Operation } from './caller.js'
+import { type Commit, isThereBy } from './commits.js'
 import type { SimWallet } from './database.js'
 import type { Openings } from './openings.js'
 
@@ -23,6 +24,8 @@ import type { Openings } from './openings.js'
 export interface Circumstances {
   /** When an entry was accepted into the journal, by hash: the first time, and the last. */
   readonly commits: ReadonlyMap<string, Commit>
+  /** Those are the times; and not about the times, earlier rather than later. */
+  readonly commitsAreExact: boolean
   /** What was acknowledged from memory before this may be gone, of a wallet by its ref. */
   redisForgotAt(ref: string): number
   /**
@@ -32,11 +35,6 @@ export interface Circumstances {
   readonly lostHashes: ReadonlyMap<string, number>
   readonly lostAt: ReadonlyMap<string, number>
   readonly openings: Pick<Openings, 'openedAt' | 'made'>
-}
-
-export interface Commit {
-  readonly first: number
-  readonly last: number
 }
 
 /**
@@ -211,8 +209,10 @@ class WalletCheck {
     const entry = this.#byKey.get(asked.key)
     if (heard.type === 'yes') {
       const told = heard.outcome.entry
-      if (told && heard.outcome.durability === 'ledger' && !((commits.get(told.hash)?.first ?? Infinity) <= endedAt))
+      if (told && heard.outcome.durability === 'ledger' && !isThereBy(endedAt, [told], commits))
         this.#fault(`${asked.key} (${asked.params}) was acknowledged before it was in the journal`)
+      if (!memory && heard.outcome.durability !== 'ledger')
+        this.#fault(`${asked.key} (${asked.params}) was acknowledged from memory, and asked for otherwise`)
       if (!told) this.#fault(`${asked.key} was acknowledged with nothing`)
       else if (entry?.hash === told.hash || lostHashes.has(told.hash)) return
       else if (!(memory && heard.outcome.durability === 'memory'))
@@ -294,7 +294,7 @@ class WalletCheck {
     { code, facts }: HoldfastError,
     all: readonly Operation[],
   ): void {
-    const { commits, lostAt, openings } = this.#circumstances
+    const { commits, commitsAreExact, lostAt, openings } = this.#circumstances
     const { ref } = this.#wallet.row
     // It rested on what was true then, and is gone.
     if (this.#isOfBeforeALoss({ startedAt, ref })) return
@@ -318,8 +318,11 @@ class WalletCheck {
         from = Math.max(from, entry.seq)
     }
     let to = from
-    for (const entry of this.#wallet.entries) {
-      if ((commits.get(entry.hash)?.last ?? Number.POSITIVE_INFINITY) <= endedAt) to = Math.max(to, entry.seq)
+    for (const { hash, seq } of this.#wallet.entries) {
+      const committedAt = commits.get(hash)?.last ?? Number.POSITIVE_INFINITY
+      // Whoever asked for it, and whatever he heard.
+      if (commitsAreExact && committedAt <= startedAt) from = Math.max(from, seq)
+      if (committedAt <= endedAt) to = Math.max(to, seq)
     }
     for (let seq = from; seq <= to; seq += 1) {
       const state = this.#states[seq]

@@ -2,6 +2,7 @@ import { commitKey, holdKey, holdOf, paidBy } from '../packages/holdfast/src/eng
 import { paymentName } from '../packages/holdfast/src/journal/index.js'
 import { type Entry, isSale, readPurchase } from '../packages/holdfast/src/machine/index.js'
 import type { Operation } from './caller.js'
+import { type Commit, isThereBy } from './commits.js'
 import type { SimWallet } from './database.js'
 import type { AskedPayment } from './payers.js'
 
@@ -30,6 +31,7 @@ export function checkPayments(
   wallets: Iterable<SimWallet>,
   history: readonly AskedPayment[],
   leftOpen: number,
+  commits: ReadonlyMap<string, Commit>,
 ): string[] {
   const problems: string[] = []
   const payments = new Map<string, Traces>()
@@ -42,11 +44,13 @@ export function checkPayments(
     }
   }
   for (const [id, traces] of payments) for (const problem of judge(traces)) problems.push(`payment ${id}: ${problem}`)
-  for (const { intent, heard, alone } of withNeighbours(history)) {
+  for (const { intent, heard, endedAt, alone } of withNeighbours(history)) {
     if (heard.type === 'yes') {
       const { sale, wallet } = heard.outcome
       if (!hashes.has(sale.entry?.hash ?? '') || !hashes.has(wallet.entry?.hash ?? ''))
         problems.push(`payment ${intent.id} was acknowledged, and is not so in the journals`)
+      else if (!isThereBy(endedAt, [sale.entry, wallet.entry], commits))
+        problems.push(`payment ${intent.id} was acknowledged before it was in the journals`)
     }
     if (heard.type === 'no' && heard.error.status >= 500) problems.push(`payment ${intent.id}: ${heard.error.message}`)
     if (heard.type === 'no' && alone && payments.get(intent.id)?.sold)

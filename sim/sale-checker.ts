@@ -1,6 +1,6 @@
 import { applyStock, type Entry, emptyStock, takenOf } from '../packages/holdfast/src/machine/index.js'
 import type { Operation } from './caller.js'
-import type { Commit } from './checker.js'
+import type { Commit } from './commits.js'
 import type { SimWallet } from './database.js'
 
 /** A sale as it was opened: how many of each item, from 1, and how many in all. */

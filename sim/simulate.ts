@@ -7,8 +7,9 @@ import type { Telemetry } from '../packages/holdfast/src/telemetry/index.js'
 import { Onlooker } from './audits.js'
 import { Buyers, bucketsOf, QUANTITIES, STOCK } from './buyers.js'
 import type { Operation } from './caller.js'
-import { type Commit, check, checkFound } from './checker.js'
+import { check, checkFound } from './checker.js'
 import { Clients } from './clients.js'
+import type { Commit } from './commits.js'
 import type { SimDatabase } from './database.js'
 import { Faults } from './faults.js'
 import { Oddities } from './oddities.js'
@@ -170,6 +171,7 @@ export async function simulate(seed: number, machines: Machines, traced = false)
       [...history.filter(soundsAlone), ...refusedHolds(transferers.history), ...refusedPayments(payments)],
       {
         commits,
+        commitsAreExact: true,
         redisForgotAt: (ref) => servers.redisForgotAt(keys.place(ref)),
         lostHashes,
         lostAt,
@@ -182,8 +184,8 @@ export async function simulate(seed: number, machines: Machines, traced = false)
   problems.push(...checkFound(database.wallets(), history, lostHashes, operator))
   // What a lagging replica lost may be one half of a transfer, or of a purchase: nobody promises anything then.
   if (lostAt.size === 0) {
-    problems.push(...checkTransfers(database.wallets(), transferers.history, database.intents.size))
-    problems.push(...checkPayments(database.wallets(), payments, database.payments.size))
+    problems.push(...checkTransfers(database.wallets(), transferers.history, database.intents.size, commits))
+    problems.push(...checkPayments(database.wallets(), payments, database.payments.size, commits))
   }
   if (lostAt.size === 0 && buyers) {
     const opened = { refs: buckets.map(({ ref }) => ref), quantities: QUANTITIES, total: STOCK }

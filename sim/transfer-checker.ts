@@ -2,6 +2,7 @@ import { holdKey, holdOf, targetKey } from '../packages/holdfast/src/engine/tran
 import type { Intent } from '../packages/holdfast/src/journal/index.js'
 import type { Entry } from '../packages/holdfast/src/machine/index.js'
 import type { Operation } from './caller.js'
+import { type Commit, isThereBy } from './commits.js'
 import type { SimWallet } from './database.js'
 import type { AskedTransfer } from './transfers.js'
 
@@ -17,12 +18,13 @@ interface Traces {
 
 /**
  * Judges transfers over all wallets at once, when everything has come to rest: each is done altogether or not at all, once, as its caller
- * heard; nothing is in transit, and nothing is left to be finished.
+ * heard; nothing is in transit, and nothing is left to be finished. Where `commits` is known, nobody was told too early.
  */
 export function checkTransfers(
   wallets: Iterable<SimWallet>,
   history: readonly AskedTransfer[],
   leftOpen: number,
+  commits?: ReadonlyMap<string, Commit>,
 ): string[] {
   const problems: string[] = []
   const entries = new Map<string, Map<string, Entry>>()
@@ -40,7 +42,7 @@ export function checkTransfers(
   for (const asked of history) {
     const traces = tracesOf(asked.intent, entries)
     if (traces.credit) expected += 1
-    for (const problem of judge(asked, traces)) problems.push(`${asked.intent.key}: ${problem}`)
+    for (const problem of judge(asked, traces, commits)) problems.push(`${asked.intent.key}: ${problem}`)
   }
   if (credits.length !== expected) problems.push(`${credits.length} credits for ${expected} transfers`)
   if (inTransit !== 0) problems.push(`${inTransit} is in transit for ever`)
@@ -62,7 +64,11 @@ function tracesOf(intent: Intent, entries: ReadonlyMap<string, ReadonlyMap<strin
   }
 }
 
-function judge({ intent, heard }: AskedTransfer, traces: Traces): string[] {
+function judge(
+  { intent, heard, endedAt }: AskedTransfer,
+  traces: Traces,
+  commits?: ReadonlyMap<string, Commit>,
+): string[] {
   const { hold, credit, voided, fee, settle, release } = traces
   const there = Object.entries(traces).flatMap(([name, entry]) => (entry ? [name] : []))
   const done = hold && credit && settle && !release && !voided && intent.fee > 0 === (fee !== undefined)
@@ -76,7 +82,10 @@ function judge({ intent, heard }: AskedTransfer, traces: Traces): string[] {
   if (heard.type === 'yes') {
     const { from, to } = heard.outcome
     const asTold = from.entry?.hash === settle?.hash && to.entry?.hash === credit?.hash
-    return done && asTold ? [] : ['was acknowledged, and is not so in the journals']
+    if (!done || !asTold) return ['was acknowledged, and is not so in the journals']
+    return !commits || isThereBy(endedAt, [from.entry, to.entry], commits)
+      ? []
+      : ['was acknowledged before it was in the journals']
   }
   const { code, side } = heard.error
   if (code === 'idempotency_conflict') return ['conflicts with itself']
