@@ -66,15 +66,21 @@ local function tend(i)
   if tonumber(ARGV[3 + 4 * i]) == w.epoch then
     w.acked = math.min(w.seq, math.max(w.acked, tonumber(ARGV[4 + 4 * i])))
   end
+  -- The last decision, a refusal too: a sale that is sold out is asked all the time, and would be loaded again at once.
+  local used_at = math.max(w.at, w.clock)
+  local seq = w.seq
   w.clock = time_of(w, clock, caller_clock, ahead_max)
   -- What waits for the journal has a bound, as where commands are decided: holds stay due until some of it has got there.
   local more = w.seq - w.acked < PENDING_MAX and decide(w, touch, w.clock)[1] == 'more'
   local pending = w.seq > w.acked
-  if not pending and w.clock - w.at >= idle_after then
+  if w.seq > seq then
+    used_at = w.at
+  end
+  if not pending and w.clock - used_at >= idle_after then
     leave(key, stock, name)
     return { 'left' }
   end
-  local wanted = w.at + idle_after
+  local wanted = used_at + idle_after
   if pending then
     wanted = w.clock + help_after
   end
@@ -83,6 +89,8 @@ local function tend(i)
   end
   local reply = { digits(w.epoch), digits(w.acked), unpack(entries_after(w, w.acked, PENDING_MAX)) }
   w.agenda = 0
+  -- To be looked after is not to be used.
+  w.clock = used_at
   write_wallet(w, KEYS[1], name, wanted)
   return reply
 end

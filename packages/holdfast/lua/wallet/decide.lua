@@ -115,10 +115,11 @@ local function expire_due(w, now)
   if w.due == 0 or now < w.due then
     return true
   end
-  local holds, next_due = due_holds(w, now)
+  local expire_max = w.expire_max or EXPIRE_MAX
+  local holds, next_due = due_holds(w, now, expire_max + 1)
   for i = 1, #holds do
     local hold = holds[i]
-    if i > (w.expire_max or EXPIRE_MAX) then
+    if i > expire_max then
       w.due = hold.expires
       return false
     end

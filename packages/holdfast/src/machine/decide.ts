@@ -40,9 +40,7 @@ export function decide(state: WalletState, command: Command, clock: number): Dec
 /** Files what is due, earliest first, as entries of their own; then `due` is exact again. False: there is more than one step may do. */
 function expireDue(state: WalletState, now: number, entries: Entry[]): boolean {
   if (state.due === 0 || now < state.due) return true
-  const byExpiry = [...state.holds].sort(
-    ([idA, a], [idB, b]) => a.expiresAt - b.expiresAt || Buffer.compare(Buffer.from(idA), Buffer.from(idB)),
-  )
+  const byExpiry = first(state.holds, EXPIRE_MAX + 1, compareExpiry)
   for (const [index, [id, hold]] of byExpiry.entries()) {
     state.due = hold.expiresAt
     if (hold.expiresAt > now) return true
@@ -53,6 +51,25 @@ function expireDue(state: WalletState, now: number, entries: Entry[]): boolean {
   }
   state.due = 0
   return true
+}
+
+/** Those that run out in the same moment, as all checkouts of a sale do, in the order of their bytes. */
+function compareExpiry([idA, a]: [string, HoldState], [idB, b]: [string, HoldState]): number {
+  return a.expiresAt - b.expiresAt || Buffer.compare(Buffer.from(idA), Buffer.from(idB))
+}
+
+/** The first `most`, in their order. There may be thousands, and a step files few: all of them are not sorted for each step. */
+function first<T>(items: Iterable<T>, most: number, compare: (a: T, b: T) => number): T[] {
+  const found: T[] = []
+  let last: T | undefined
+  for (const item of items) {
+    if (last !== undefined && compare(item, last) >= 0) continue
+    found.push(item)
+    if (found.length < 2 * most) continue
+    found.sort(compare).length = most
+    last = found[most - 1]
+  }
+  return found.sort(compare).slice(0, most)
 }
 
 /** The least that may be asked for, where nothing is too little. A hold may be of nothing: so is paid for what costs nothing. */

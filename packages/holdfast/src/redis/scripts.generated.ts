@@ -8206,7 +8206,7 @@ return refund_each({ sliding = WINDOWS, log = LOG })
 
 export const stockInspect: Script = {
   name: 'stock_inspect',
-  sha1: '2d6dc84fe31e08a630c58fad9eaa363bc97acd4e',
+  sha1: '7c0f3355e7578203cbbf45f3b56a4f74ce89d921',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -8368,8 +8368,13 @@ end
 local function format_hold(hold)
 return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
 end
+local STRETCH = 16
 local function is_before(one, other)
-for i = 1, math.min(#one, #other) do
+local from = 1
+while from <= #one and string.sub(one, from, from + STRETCH - 1) == string.sub(other, from, from + STRETCH - 1) do
+from = from + STRETCH
+end
+for i = from, math.min(#one, #other) do
 local a, b = string.byte(one, i), string.byte(other, i)
 if a ~= b then
 return a < b
@@ -8377,9 +8382,23 @@ end
 end
 return #one < #other
 end
-local function due_holds(w, now)
+local function is_earlier(one, other)
+if one.expires ~= other.expires then
+return one.expires < other.expires
+end
+return is_before(one.id, other.id)
+end
+local function due_holds(w, now, most)
 local due = {}
 local next_due = 0
+local last
+local function cut()
+table.sort(due, is_earlier)
+for i = #due, most + 1, -1 do
+due[i] = nil
+end
+last = due[most]
+end
 local function consider(field, value)
 local expires = unpack_bytes('<d', value, HOLD_EXPIRES)
 if expires > now then
@@ -8389,10 +8408,13 @@ end
 return
 end
 local id = string.sub(field, 3)
-w.loaded[field] = value
-local hold = read_hold(w, id)
-hold.id = id
-due[#due + 1] = hold
+if last and (expires > last.expires or (expires == last.expires and not is_before(id, last.id))) then
+return
+end
+due[#due + 1] = { id = id, expires = expires, field = field, value = value }
+if #due >= 2 * most then
+cut()
+end
 end
 local held = {}
 for field, value in pairs(w.loaded) do
@@ -8410,13 +8432,15 @@ end
 for field, value in pairs(held) do
 consider(field, value)
 end
-table.sort(due, function(a, b)
-if a.expires ~= b.expires then
-return a.expires < b.expires
+cut()
+local holds = {}
+for i = 1, #due do
+local one = due[i]
+w.loaded[one.field] = one.value
+holds[i] = read_hold(w, one.id)
+holds[i].id = one.id
 end
-return is_before(a.id, b.id)
-end)
-return due, next_due
+return holds, next_due
 end
 local function in_parts(command, key, values, count)
 for i = 1, count, VALUES_MAX do
@@ -8903,7 +8927,7 @@ return fine and answer or { 'unreadable' }
 
 export const stockRunning: Script = {
   name: 'stock_running',
-  sha1: '10655b95ce3a699650bba4d9b9355784b0d42371',
+  sha1: 'f04faf97c8fd35f3a630aa4b5be40d01156ad5ec',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -9065,8 +9089,13 @@ end
 local function format_hold(hold)
 return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
 end
+local STRETCH = 16
 local function is_before(one, other)
-for i = 1, math.min(#one, #other) do
+local from = 1
+while from <= #one and string.sub(one, from, from + STRETCH - 1) == string.sub(other, from, from + STRETCH - 1) do
+from = from + STRETCH
+end
+for i = from, math.min(#one, #other) do
 local a, b = string.byte(one, i), string.byte(other, i)
 if a ~= b then
 return a < b
@@ -9074,9 +9103,23 @@ end
 end
 return #one < #other
 end
-local function due_holds(w, now)
+local function is_earlier(one, other)
+if one.expires ~= other.expires then
+return one.expires < other.expires
+end
+return is_before(one.id, other.id)
+end
+local function due_holds(w, now, most)
 local due = {}
 local next_due = 0
+local last
+local function cut()
+table.sort(due, is_earlier)
+for i = #due, most + 1, -1 do
+due[i] = nil
+end
+last = due[most]
+end
 local function consider(field, value)
 local expires = unpack_bytes('<d', value, HOLD_EXPIRES)
 if expires > now then
@@ -9086,10 +9129,13 @@ end
 return
 end
 local id = string.sub(field, 3)
-w.loaded[field] = value
-local hold = read_hold(w, id)
-hold.id = id
-due[#due + 1] = hold
+if last and (expires > last.expires or (expires == last.expires and not is_before(id, last.id))) then
+return
+end
+due[#due + 1] = { id = id, expires = expires, field = field, value = value }
+if #due >= 2 * most then
+cut()
+end
 end
 local held = {}
 for field, value in pairs(w.loaded) do
@@ -9107,13 +9153,15 @@ end
 for field, value in pairs(held) do
 consider(field, value)
 end
-table.sort(due, function(a, b)
-if a.expires ~= b.expires then
-return a.expires < b.expires
+cut()
+local holds = {}
+for i = 1, #due do
+local one = due[i]
+w.loaded[one.field] = one.value
+holds[i] = read_hold(w, one.id)
+holds[i].id = one.id
 end
-return is_before(a.id, b.id)
-end)
-return due, next_due
+return holds, next_due
 end
 local function in_parts(command, key, values, count)
 for i = 1, count, VALUES_MAX do
@@ -10038,7 +10086,7 @@ return redis.call('HRANDFIELD', KEYS[1], 1, 'WITHVALUES')
 
 export const stripe402Page: Script = {
   name: 'stripe402_page',
-  sha1: '81c82d4ffed6a09a5bf32bf0b553e95ad71d7126',
+  sha1: 'b367c83d8744b175033497114bf0536ff5e2d2fc',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -10050,8 +10098,13 @@ end
 local function is_wrong_type(reply)
 return string.find(reply.err, 'WRONGTYPE', 1, true) ~= nil
 end
+local STRETCH = 16
 local function is_before(one, other)
-for i = 1, math.min(#one, #other) do
+local from = 1
+while from <= #one and string.sub(one, from, from + STRETCH - 1) == string.sub(other, from, from + STRETCH - 1) do
+from = from + STRETCH
+end
+for i = from, math.min(#one, #other) do
 local a, b = string.byte(one, i), string.byte(other, i)
 if a ~= b then
 return a < b
@@ -10456,7 +10509,7 @@ end)
 
 export const walletDecide: Script = {
   name: 'wallet_decide',
-  sha1: 'c435bb0b6946cfd16f868ceac0f691be50664f0f',
+  sha1: 'd9d0f5d289df350f3ec75cd5fea6df77c998c91c',
   keys: { min: 2, variable: true },
   resend: 'never',
   batchMax: 64,
@@ -10618,8 +10671,13 @@ end
 local function format_hold(hold)
 return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
 end
+local STRETCH = 16
 local function is_before(one, other)
-for i = 1, math.min(#one, #other) do
+local from = 1
+while from <= #one and string.sub(one, from, from + STRETCH - 1) == string.sub(other, from, from + STRETCH - 1) do
+from = from + STRETCH
+end
+for i = from, math.min(#one, #other) do
 local a, b = string.byte(one, i), string.byte(other, i)
 if a ~= b then
 return a < b
@@ -10627,9 +10685,23 @@ end
 end
 return #one < #other
 end
-local function due_holds(w, now)
+local function is_earlier(one, other)
+if one.expires ~= other.expires then
+return one.expires < other.expires
+end
+return is_before(one.id, other.id)
+end
+local function due_holds(w, now, most)
 local due = {}
 local next_due = 0
+local last
+local function cut()
+table.sort(due, is_earlier)
+for i = #due, most + 1, -1 do
+due[i] = nil
+end
+last = due[most]
+end
 local function consider(field, value)
 local expires = unpack_bytes('<d', value, HOLD_EXPIRES)
 if expires > now then
@@ -10639,10 +10711,13 @@ end
 return
 end
 local id = string.sub(field, 3)
-w.loaded[field] = value
-local hold = read_hold(w, id)
-hold.id = id
-due[#due + 1] = hold
+if last and (expires > last.expires or (expires == last.expires and not is_before(id, last.id))) then
+return
+end
+due[#due + 1] = { id = id, expires = expires, field = field, value = value }
+if #due >= 2 * most then
+cut()
+end
 end
 local held = {}
 for field, value in pairs(w.loaded) do
@@ -10660,13 +10735,15 @@ end
 for field, value in pairs(held) do
 consider(field, value)
 end
-table.sort(due, function(a, b)
-if a.expires ~= b.expires then
-return a.expires < b.expires
+cut()
+local holds = {}
+for i = 1, #due do
+local one = due[i]
+w.loaded[one.field] = one.value
+holds[i] = read_hold(w, one.id)
+holds[i].id = one.id
 end
-return is_before(a.id, b.id)
-end)
-return due, next_due
+return holds, next_due
 end
 local function in_parts(command, key, values, count)
 for i = 1, count, VALUES_MAX do
@@ -11284,10 +11361,11 @@ local function expire_due(w, now)
 if w.due == 0 or now < w.due then
 return true
 end
-local holds, next_due = due_holds(w, now)
+local expire_max = w.expire_max or EXPIRE_MAX
+local holds, next_due = due_holds(w, now, expire_max + 1)
 for i = 1, #holds do
 local hold = holds[i]
-if i > (w.expire_max or EXPIRE_MAX) then
+if i > expire_max then
 w.due = hold.expires
 return false
 end
@@ -11802,7 +11880,7 @@ return table.concat(reply)
 
 export const walletDistrust: Script = {
   name: 'wallet_distrust',
-  sha1: 'f9fd1c11dacd67953240790840ad45f9c5117eab',
+  sha1: '8e6536bc9fce4633103522e0099956b9318122c2',
   keys: { min: 1, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -11954,8 +12032,13 @@ end
 local function format_hold(hold)
 return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
 end
+local STRETCH = 16
 local function is_before(one, other)
-for i = 1, math.min(#one, #other) do
+local from = 1
+while from <= #one and string.sub(one, from, from + STRETCH - 1) == string.sub(other, from, from + STRETCH - 1) do
+from = from + STRETCH
+end
+for i = from, math.min(#one, #other) do
 local a, b = string.byte(one, i), string.byte(other, i)
 if a ~= b then
 return a < b
@@ -11963,9 +12046,23 @@ end
 end
 return #one < #other
 end
-local function due_holds(w, now)
+local function is_earlier(one, other)
+if one.expires ~= other.expires then
+return one.expires < other.expires
+end
+return is_before(one.id, other.id)
+end
+local function due_holds(w, now, most)
 local due = {}
 local next_due = 0
+local last
+local function cut()
+table.sort(due, is_earlier)
+for i = #due, most + 1, -1 do
+due[i] = nil
+end
+last = due[most]
+end
 local function consider(field, value)
 local expires = unpack_bytes('<d', value, HOLD_EXPIRES)
 if expires > now then
@@ -11975,10 +12072,13 @@ end
 return
 end
 local id = string.sub(field, 3)
-w.loaded[field] = value
-local hold = read_hold(w, id)
-hold.id = id
-due[#due + 1] = hold
+if last and (expires > last.expires or (expires == last.expires and not is_before(id, last.id))) then
+return
+end
+due[#due + 1] = { id = id, expires = expires, field = field, value = value }
+if #due >= 2 * most then
+cut()
+end
 end
 local held = {}
 for field, value in pairs(w.loaded) do
@@ -11996,13 +12096,15 @@ end
 for field, value in pairs(held) do
 consider(field, value)
 end
-table.sort(due, function(a, b)
-if a.expires ~= b.expires then
-return a.expires < b.expires
+cut()
+local holds = {}
+for i = 1, #due do
+local one = due[i]
+w.loaded[one.field] = one.value
+holds[i] = read_hold(w, one.id)
+holds[i].id = one.id
 end
-return is_before(a.id, b.id)
-end)
-return due, next_due
+return holds, next_due
 end
 local function in_parts(command, key, values, count)
 for i = 1, count, VALUES_MAX do
@@ -12366,7 +12468,7 @@ return 1
 
 export const walletInspect: Script = {
   name: 'wallet_inspect',
-  sha1: 'dd5cc7d80cbdb43221f65251362a832ba303691a',
+  sha1: 'b512d362bd2a4c80543529c0fb80919d4bd35547',
   keys: { min: 1, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -12528,8 +12630,13 @@ end
 local function format_hold(hold)
 return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
 end
+local STRETCH = 16
 local function is_before(one, other)
-for i = 1, math.min(#one, #other) do
+local from = 1
+while from <= #one and string.sub(one, from, from + STRETCH - 1) == string.sub(other, from, from + STRETCH - 1) do
+from = from + STRETCH
+end
+for i = from, math.min(#one, #other) do
 local a, b = string.byte(one, i), string.byte(other, i)
 if a ~= b then
 return a < b
@@ -12537,9 +12644,23 @@ end
 end
 return #one < #other
 end
-local function due_holds(w, now)
+local function is_earlier(one, other)
+if one.expires ~= other.expires then
+return one.expires < other.expires
+end
+return is_before(one.id, other.id)
+end
+local function due_holds(w, now, most)
 local due = {}
 local next_due = 0
+local last
+local function cut()
+table.sort(due, is_earlier)
+for i = #due, most + 1, -1 do
+due[i] = nil
+end
+last = due[most]
+end
 local function consider(field, value)
 local expires = unpack_bytes('<d', value, HOLD_EXPIRES)
 if expires > now then
@@ -12549,10 +12670,13 @@ end
 return
 end
 local id = string.sub(field, 3)
-w.loaded[field] = value
-local hold = read_hold(w, id)
-hold.id = id
-due[#due + 1] = hold
+if last and (expires > last.expires or (expires == last.expires and not is_before(id, last.id))) then
+return
+end
+due[#due + 1] = { id = id, expires = expires, field = field, value = value }
+if #due >= 2 * most then
+cut()
+end
 end
 local held = {}
 for field, value in pairs(w.loaded) do
@@ -12570,13 +12694,15 @@ end
 for field, value in pairs(held) do
 consider(field, value)
 end
-table.sort(due, function(a, b)
-if a.expires ~= b.expires then
-return a.expires < b.expires
+cut()
+local holds = {}
+for i = 1, #due do
+local one = due[i]
+w.loaded[one.field] = one.value
+holds[i] = read_hold(w, one.id)
+holds[i].id = one.id
 end
-return is_before(a.id, b.id)
-end)
-return due, next_due
+return holds, next_due
 end
 local function in_parts(command, key, values, count)
 for i = 1, count, VALUES_MAX do
@@ -13073,7 +13199,7 @@ return reply
 
 export const walletInstall: Script = {
   name: 'wallet_install',
-  sha1: '166b73d1a204cb14266e5c49da6ba93f3b90de3d',
+  sha1: '2ce7b79cf6174612f8742babb1c3840cdcccc673',
   keys: { min: 6, variable: false },
   resend: 'never',
   batchMax: null,
@@ -13235,8 +13361,13 @@ end
 local function format_hold(hold)
 return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
 end
+local STRETCH = 16
 local function is_before(one, other)
-for i = 1, math.min(#one, #other) do
+local from = 1
+while from <= #one and string.sub(one, from, from + STRETCH - 1) == string.sub(other, from, from + STRETCH - 1) do
+from = from + STRETCH
+end
+for i = from, math.min(#one, #other) do
 local a, b = string.byte(one, i), string.byte(other, i)
 if a ~= b then
 return a < b
@@ -13244,9 +13375,23 @@ end
 end
 return #one < #other
 end
-local function due_holds(w, now)
+local function is_earlier(one, other)
+if one.expires ~= other.expires then
+return one.expires < other.expires
+end
+return is_before(one.id, other.id)
+end
+local function due_holds(w, now, most)
 local due = {}
 local next_due = 0
+local last
+local function cut()
+table.sort(due, is_earlier)
+for i = #due, most + 1, -1 do
+due[i] = nil
+end
+last = due[most]
+end
 local function consider(field, value)
 local expires = unpack_bytes('<d', value, HOLD_EXPIRES)
 if expires > now then
@@ -13256,10 +13401,13 @@ end
 return
 end
 local id = string.sub(field, 3)
-w.loaded[field] = value
-local hold = read_hold(w, id)
-hold.id = id
-due[#due + 1] = hold
+if last and (expires > last.expires or (expires == last.expires and not is_before(id, last.id))) then
+return
+end
+due[#due + 1] = { id = id, expires = expires, field = field, value = value }
+if #due >= 2 * most then
+cut()
+end
 end
 local held = {}
 for field, value in pairs(w.loaded) do
@@ -13277,13 +13425,15 @@ end
 for field, value in pairs(held) do
 consider(field, value)
 end
-table.sort(due, function(a, b)
-if a.expires ~= b.expires then
-return a.expires < b.expires
+cut()
+local holds = {}
+for i = 1, #due do
+local one = due[i]
+w.loaded[one.field] = one.value
+holds[i] = read_hold(w, one.id)
+holds[i].id = one.id
 end
-return is_before(a.id, b.id)
-end)
-return due, next_due
+return holds, next_due
 end
 local function in_parts(command, key, values, count)
 for i = 1, count, VALUES_MAX do
@@ -13901,10 +14051,11 @@ local function expire_due(w, now)
 if w.due == 0 or now < w.due then
 return true
 end
-local holds, next_due = due_holds(w, now)
+local expire_max = w.expire_max or EXPIRE_MAX
+local holds, next_due = due_holds(w, now, expire_max + 1)
 for i = 1, #holds do
 local hold = holds[i]
-if i > (w.expire_max or EXPIRE_MAX) then
+if i > expire_max then
 w.due = hold.expires
 return false
 end
@@ -14343,7 +14494,7 @@ return reply
 
 export const walletLook: Script = {
   name: 'wallet_look',
-  sha1: '3f6d4ee8b5d30a1505e1dda161f77feef67639d1',
+  sha1: '94d5439ab8daa8f162b56510c292e147b57701d8',
   keys: { min: 3, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -14505,8 +14656,13 @@ end
 local function format_hold(hold)
 return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
 end
+local STRETCH = 16
 local function is_before(one, other)
-for i = 1, math.min(#one, #other) do
+local from = 1
+while from <= #one and string.sub(one, from, from + STRETCH - 1) == string.sub(other, from, from + STRETCH - 1) do
+from = from + STRETCH
+end
+for i = from, math.min(#one, #other) do
 local a, b = string.byte(one, i), string.byte(other, i)
 if a ~= b then
 return a < b
@@ -14514,9 +14670,23 @@ end
 end
 return #one < #other
 end
-local function due_holds(w, now)
+local function is_earlier(one, other)
+if one.expires ~= other.expires then
+return one.expires < other.expires
+end
+return is_before(one.id, other.id)
+end
+local function due_holds(w, now, most)
 local due = {}
 local next_due = 0
+local last
+local function cut()
+table.sort(due, is_earlier)
+for i = #due, most + 1, -1 do
+due[i] = nil
+end
+last = due[most]
+end
 local function consider(field, value)
 local expires = unpack_bytes('<d', value, HOLD_EXPIRES)
 if expires > now then
@@ -14526,10 +14696,13 @@ end
 return
 end
 local id = string.sub(field, 3)
-w.loaded[field] = value
-local hold = read_hold(w, id)
-hold.id = id
-due[#due + 1] = hold
+if last and (expires > last.expires or (expires == last.expires and not is_before(id, last.id))) then
+return
+end
+due[#due + 1] = { id = id, expires = expires, field = field, value = value }
+if #due >= 2 * most then
+cut()
+end
 end
 local held = {}
 for field, value in pairs(w.loaded) do
@@ -14547,13 +14720,15 @@ end
 for field, value in pairs(held) do
 consider(field, value)
 end
-table.sort(due, function(a, b)
-if a.expires ~= b.expires then
-return a.expires < b.expires
+cut()
+local holds = {}
+for i = 1, #due do
+local one = due[i]
+w.loaded[one.field] = one.value
+holds[i] = read_hold(w, one.id)
+holds[i].id = one.id
 end
-return is_before(a.id, b.id)
-end)
-return due, next_due
+return holds, next_due
 end
 local function in_parts(command, key, values, count)
 for i = 1, count, VALUES_MAX do
@@ -15070,7 +15245,7 @@ return reply
 
 export const walletRecall: Script = {
   name: 'wallet_recall',
-  sha1: '336a0a3dff8e862b758f575e1da26138e21c008f',
+  sha1: '2b206d5f2968fd3d918abe5013629528663ec0ef',
   keys: { min: 2, variable: false },
   resend: 'safe',
   batchMax: null,
@@ -15222,8 +15397,13 @@ end
 local function format_hold(hold)
 return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
 end
+local STRETCH = 16
 local function is_before(one, other)
-for i = 1, math.min(#one, #other) do
+local from = 1
+while from <= #one and string.sub(one, from, from + STRETCH - 1) == string.sub(other, from, from + STRETCH - 1) do
+from = from + STRETCH
+end
+for i = from, math.min(#one, #other) do
 local a, b = string.byte(one, i), string.byte(other, i)
 if a ~= b then
 return a < b
@@ -15231,9 +15411,23 @@ end
 end
 return #one < #other
 end
-local function due_holds(w, now)
+local function is_earlier(one, other)
+if one.expires ~= other.expires then
+return one.expires < other.expires
+end
+return is_before(one.id, other.id)
+end
+local function due_holds(w, now, most)
 local due = {}
 local next_due = 0
+local last
+local function cut()
+table.sort(due, is_earlier)
+for i = #due, most + 1, -1 do
+due[i] = nil
+end
+last = due[most]
+end
 local function consider(field, value)
 local expires = unpack_bytes('<d', value, HOLD_EXPIRES)
 if expires > now then
@@ -15243,10 +15437,13 @@ end
 return
 end
 local id = string.sub(field, 3)
-w.loaded[field] = value
-local hold = read_hold(w, id)
-hold.id = id
-due[#due + 1] = hold
+if last and (expires > last.expires or (expires == last.expires and not is_before(id, last.id))) then
+return
+end
+due[#due + 1] = { id = id, expires = expires, field = field, value = value }
+if #due >= 2 * most then
+cut()
+end
 end
 local held = {}
 for field, value in pairs(w.loaded) do
@@ -15264,13 +15461,15 @@ end
 for field, value in pairs(held) do
 consider(field, value)
 end
-table.sort(due, function(a, b)
-if a.expires ~= b.expires then
-return a.expires < b.expires
+cut()
+local holds = {}
+for i = 1, #due do
+local one = due[i]
+w.loaded[one.field] = one.value
+holds[i] = read_hold(w, one.id)
+holds[i].id = one.id
 end
-return is_before(a.id, b.id)
-end)
-return due, next_due
+return holds, next_due
 end
 local function in_parts(command, key, values, count)
 for i = 1, count, VALUES_MAX do
@@ -15755,7 +15954,7 @@ return reply
 
 export const walletTend: Script = {
   name: 'wallet_tend',
-  sha1: '6020502c40b3c07a9a11335cd97733351a900453',
+  sha1: 'ec6baed0d714d8be21a9d3bce3a439be1b2ff7ba',
   keys: { min: 2, variable: true },
   resend: 'safe',
   batchMax: 64,
@@ -15924,8 +16123,13 @@ end
 local function format_hold(hold)
 return pack(HOLD, hold.amount, hold.captured, hold.left, hold.expires, hold.refunded)
 end
+local STRETCH = 16
 local function is_before(one, other)
-for i = 1, math.min(#one, #other) do
+local from = 1
+while from <= #one and string.sub(one, from, from + STRETCH - 1) == string.sub(other, from, from + STRETCH - 1) do
+from = from + STRETCH
+end
+for i = from, math.min(#one, #other) do
 local a, b = string.byte(one, i), string.byte(other, i)
 if a ~= b then
 return a < b
@@ -15933,9 +16137,23 @@ end
 end
 return #one < #other
 end
-local function due_holds(w, now)
+local function is_earlier(one, other)
+if one.expires ~= other.expires then
+return one.expires < other.expires
+end
+return is_before(one.id, other.id)
+end
+local function due_holds(w, now, most)
 local due = {}
 local next_due = 0
+local last
+local function cut()
+table.sort(due, is_earlier)
+for i = #due, most + 1, -1 do
+due[i] = nil
+end
+last = due[most]
+end
 local function consider(field, value)
 local expires = unpack_bytes('<d', value, HOLD_EXPIRES)
 if expires > now then
@@ -15945,10 +16163,13 @@ end
 return
 end
 local id = string.sub(field, 3)
-w.loaded[field] = value
-local hold = read_hold(w, id)
-hold.id = id
-due[#due + 1] = hold
+if last and (expires > last.expires or (expires == last.expires and not is_before(id, last.id))) then
+return
+end
+due[#due + 1] = { id = id, expires = expires, field = field, value = value }
+if #due >= 2 * most then
+cut()
+end
 end
 local held = {}
 for field, value in pairs(w.loaded) do
@@ -15966,13 +16187,15 @@ end
 for field, value in pairs(held) do
 consider(field, value)
 end
-table.sort(due, function(a, b)
-if a.expires ~= b.expires then
-return a.expires < b.expires
+cut()
+local holds = {}
+for i = 1, #due do
+local one = due[i]
+w.loaded[one.field] = one.value
+holds[i] = read_hold(w, one.id)
+holds[i].id = one.id
 end
-return is_before(a.id, b.id)
-end)
-return due, next_due
+return holds, next_due
 end
 local function in_parts(command, key, values, count)
 for i = 1, count, VALUES_MAX do
@@ -16590,10 +16813,11 @@ local function expire_due(w, now)
 if w.due == 0 or now < w.due then
 return true
 end
-local holds, next_due = due_holds(w, now)
+local expire_max = w.expire_max or EXPIRE_MAX
+local holds, next_due = due_holds(w, now, expire_max + 1)
 for i = 1, #holds do
 local hold = holds[i]
-if i > (w.expire_max or EXPIRE_MAX) then
+if i > expire_max then
 w.due = hold.expires
 return false
 end
@@ -16955,14 +17179,19 @@ end
 if tonumber(ARGV[3 + 4 * i]) == w.epoch then
 w.acked = math.min(w.seq, math.max(w.acked, tonumber(ARGV[4 + 4 * i])))
 end
+local used_at = math.max(w.at, w.clock)
+local seq = w.seq
 w.clock = time_of(w, clock, caller_clock, ahead_max)
 local more = w.seq - w.acked < PENDING_MAX and decide(w, touch, w.clock)[1] == 'more'
 local pending = w.seq > w.acked
-if not pending and w.clock - w.at >= idle_after then
+if w.seq > seq then
+used_at = w.at
+end
+if not pending and w.clock - used_at >= idle_after then
 leave(key, stock, name)
 return { 'left' }
 end
-local wanted = w.at + idle_after
+local wanted = used_at + idle_after
 if pending then
 wanted = w.clock + help_after
 end
@@ -16971,6 +17200,7 @@ wanted = w.clock
 end
 local reply = { digits(w.epoch), digits(w.acked), unpack(entries_after(w, w.acked, PENDING_MAX)) }
 w.agenda = 0
+w.clock = used_at
 write_wallet(w, KEYS[1], name, wanted)
 return reply
 end

@@ -143,6 +143,7 @@ async function compare(
     const before = oracle.journal.length
     for (const [index, command] of commands.entries()) {
       const expected = oracle.decide(command, now)
+      oracle.check()
       const answer = answers[index] as Answer
       const label = `${command.kind} ${command.params}`
       outcomes.set(expected.type, (outcomes.get(expected.type) ?? 0) + 1)
@@ -173,9 +174,9 @@ async function compare(
       noteSale(entry, outcomes)
     }
     known = oracle.state.seq
-    oracle.check()
   }
-  expect(oracle.replayed()).toEqual({ ...oracle.state, due: oracle.replayed().due })
+  const replayed = oracle.replayed()
+  expect(replayed).toEqual({ ...oracle.state, due: replayed.due })
   const { core } = await sequencer.look(place, 0, 'test', 0)
   const { holds, base, refundedByEntry, closedHolds, stock, ...expectedCore } = oracle.state
   expect(core).toMatchObject({ ...expectedCore, open: holds.size })

@@ -1,4 +1,6 @@
 /** The machine as an oracle: decides in TypeScript what a script must answer, with the recall of keys around it. */
+import { beginning, compareHolds, take } from '../../src/audit/laws.js'
+import type { Verified } from '../../src/journal/index.js'
 import {
   apply,
   type Command,
@@ -6,7 +8,6 @@ import {
   decide,
   type Entry,
   emptyStock,
-  hashEntry,
   type RefundFacts,
   type Stock,
   type WalletState,
@@ -37,11 +38,15 @@ export class Oracle {
   readonly journal: Entry[] = []
   readonly #genesis: string
   readonly #isSale: boolean
+  /** Where the journal leads by laws that were written down apart from the machine: the chain, the arithmetic, and money by its kind. */
+  readonly #lawful: Verified
 
   constructor(genesis: string, isSale = false) {
     this.#genesis = genesis
     this.#isSale = isSale
     this.state = this.beginning()
+    const wallet = { ref: '', tenant: '', currency: '', row: null, lastSeq: 0, verified: null, fullAt: 0 }
+    this.#lawful = beginning({ ...wallet, genesis, openedAt: 0, initialLimit: 0 })
   }
 
   beginning(): WalletState {
@@ -87,24 +92,25 @@ export class Oracle {
     return state
   }
 
-  /** What is always true, whatever was asked. */
+  /** What is always true, whatever was asked. What was checked before is not gone through again: call it after every step. */
   check(): void {
     const { state } = this
-    let moved = 0n
-    let reserved = 0
-    let prev = this.#genesis
-    for (const [index, entry] of this.journal.entries()) {
-      if (entry.seq !== index + 1) throw new Error(`seq ${entry.seq} stands at place ${index + 1}`)
-      if (entry.prev !== prev || entry.hash !== hashEntry(entry)) throw new Error(`the chain breaks at ${entry.seq}`)
-      prev = entry.hash
-      const charge = -(BigInt(entry.availableDelta) + BigInt(entry.reservedDelta))
-      moved -= charge
+    for (const entry of this.journal.slice(this.#lawful.seq)) {
+      const broken = take(this.#lawful, entry)
+      if (broken) throw new Error(`entry ${entry.seq} breaks a law: ${JSON.stringify(broken)}`)
     }
+    for (const field of ['seq', 'head', 'at', 'available', 'reserved', 'creditLimit', 'status'] as const) {
+      if (state[field] === this.#lawful[field]) continue
+      throw new Error(`${field} is ${state[field]}, and by its journal ${this.#lawful[field]}`)
+    }
+    const causes = { missing: 'holds_differ', unknown: 'holds_differ', differs: 'holds_differ' } as const
+    const [differs] = compareHolds(this.#lawful.holds, state.holds, causes)
+    if (differs) throw new Error(`open holds are not what their journal says: ${JSON.stringify(differs)}`)
+    let reserved = 0
     for (const hold of state.holds.values()) {
       reserved += hold.left
       if (hold.left < 0 || hold.refunded > hold.captured) throw new Error(`an impossible hold: ${JSON.stringify(hold)}`)
     }
-    if (moved !== BigInt(state.available) + BigInt(state.reserved)) throw new Error('money is not conserved')
     if (reserved !== state.reserved) throw new Error(`reserved ${state.reserved}, open holds ${reserved}`)
     if (state.available < -state.creditLimit) throw new Error(`available ${state.available} is below the limit`)
     if (![state.available, state.reserved].every(Number.isSafeInteger)) throw new Error('a balance is not exact')

@@ -94,9 +94,11 @@ export class Twin {
     this.#more = false
   }
 
+  /** To be looked after is not to be used: only what runs out then takes the time along. */
   tend(now: number): void {
-    this.#clock = Math.max(this.#clock, now)
-    if (this.state.seq - this.acked < TENDED_MAX) this.#decide(command({ kind: 'touch' }), this.#clock)
+    const { seq } = this.state
+    if (seq - this.acked < TENDED_MAX) this.#decide(command({ kind: 'touch' }), Math.max(this.#clock, now))
+    if (this.state.seq > seq) this.#clock = this.state.at
   }
 
   answer(asked: Command, memory: boolean, now: number, pendingMax: number): Answer {
@@ -180,6 +182,7 @@ export class Twin {
     const { entries, outcome } = decide(this.state, asked, now)
     for (const entry of entries) this.#keep(entry)
     this.#noteRefunds(entries)
+    this.check()
     return outcome
   }
 
