@@ -8,10 +8,11 @@ import type { Confirmer } from './confirmer.js'
 import { CLOCK_SLACK_MS, type Context } from './context.js'
 import type { Finder } from './finder.js'
 import type { Item, Lane, Waiter } from './lane.js'
+import { Line } from './line.js'
 import type { Loader } from './loader.js'
 
 interface Group {
-  queue: Attempt[]
+  readonly queue: Line<Attempt>
   calls: number
   scheduled: boolean
   /** What a call takes to be answered: less is believed at once, and more only bit by bit, since a pause of this process looks the same. */
@@ -31,16 +32,11 @@ const DECIDE = { stage: 'decide' }
 const CALL_EVERY_MS = 5
 /** So much of what a round trip took longer than before is believed. */
 const SLOWER_BY = 1 / 8
-/** Who comes first goes first, until the first has waited for this part of its time. */
-const PATIENT_FOR = 1 / 4
 
 /**
  * Has commands decided in Redis: those of one turn of the event loop go as one script call for each group of wallets that can share
  * one (a shard on a Cluster, all of them on a single node). While two calls are under way the next one gathers; where answers take long more
  * are let out, once they are full.
- *
- * When more is asked than can be decided, who has waited for long is about to give up, and deciding for him is in vain. In their order, all would
- * be answered too late, for as long as it lasts. So then the latest go first: as many are answered in time as can be.
  */
 export class Decider {
   readonly #context: Context
@@ -66,11 +62,11 @@ export class Decider {
     const name = this.#groupOf(attempt.lane)
     let group = this.#groups.get(name)
     if (!group) {
-      group = { queue: [], calls: 0, scheduled: false, roundTripMs: 0, life: null, aheadMs: 0 }
+      const queue = new Line<Attempt>(this.#context.options.attemptsMax, (attempt) => attempt)
+      group = { queue, calls: 0, scheduled: false, roundTripMs: 0, life: null, aheadMs: 0 }
       this.#groups.set(name, group)
     }
-    attempt.waitsSince = this.#context.clock.now()
-    group.queue.push(attempt)
+    group.queue.push(attempt, this.#context.clock.now())
     this.#schedule(group)
   }
 
@@ -96,7 +92,6 @@ export class Decider {
   #take(group: Group): Attempt[] {
     const attempts: Attempt[] = []
     for (const attempt of this.#next(group)) {
-      if (attempt.settled) continue
       const refusal = this.#context.turnedAway(attempt.byMemory) ?? this.#crowdedOut(attempt)
       // Known to be away since it was put here: it need not find out by itself.
       if (this.#context.redisAt(attempt.lane.place).open) this.#context.route(attempt)
@@ -112,17 +107,12 @@ export class Decider {
     return crowdedOut(command.kind, this.#context.appendWaitMs(lane.place), deadline - this.#context.clock.now())
   }
 
-  /** In the order in which they came, or the latest if the first have waited for too long. */
   #next(group: Group): Attempt[] {
     const { options, clock, telemetry } = this.#context
-    forgetGone(group, options.attemptsMax)
-    const [first] = group.queue
-    if (!first) return []
     const now = clock.now()
-    const isLate = now - first.waitsSince > (first.deadline - first.waitsSince) * PATIENT_FOR
-    // Shifted one by one, each costs 0.8 µs where 1,024 wait and 34 µs where 20,000 do; spliced, 0.04 and 1.4 µs.
-    const next = group.queue.splice(isLate ? -options.decideBatchMax : 0, options.decideBatchMax)
-    telemetry.observe?.('holdfast_queue_wait_seconds', (now - (next[0] as Attempt).waitsSince) / 1_000, DECIDE)
+    const next = group.queue.take(options.decideBatchMax, now)
+    const [first] = next
+    if (first) telemetry.observe?.('holdfast_queue_wait_seconds', (now - first.waitsSince) / 1_000, DECIDE)
     return next
   }
 
@@ -343,14 +333,6 @@ export class Decider {
     if (away) this.#context.refuse(attempt, away)
     else item.waiters.push(waiter)
   }
-}
-
-/** While the latest go first nobody comes by those who have given up; but where some are patient, the impatient may lie between them. */
-function forgetGone(group: Group, attemptsMax: number): void {
-  const gone = group.queue.findIndex(({ settled }) => !settled)
-  if (gone !== 0) group.queue.splice(0, gone < 0 ? group.queue.length : gone)
-  // At least half of so many have given up, so that this is done seldom.
-  if (group.queue.length > 2 * attemptsMax) group.queue = group.queue.filter(({ settled }) => !settled)
 }
 
 function learnRoundTrip(group: Group, tookMs: number): void {

@@ -24,12 +24,10 @@ export class Finder {
   }
 
   async #find(searches: readonly Search[]): Promise<[]> {
-    const live = searches.filter(({ attempt }) => !attempt.settled)
-    if (live.length === 0) return []
     const entries = await this.#context.journal.find(
-      live.map(({ attempt: { lane, command } }) => ({ ref: lane.place.ref, key: command.key })),
+      searches.map(({ attempt: { lane, command } }) => ({ ref: lane.place.ref, key: command.key })),
     )
-    for (const [index, { attempt, otherwise }] of live.entries()) {
+    for (const [index, { attempt, otherwise }] of searches.entries()) {
       const entry = entries[index]
       if (!entry) {
         otherwise()
