@@ -1,6 +1,6 @@
 import { HoldfastError } from '../errors/index.js'
 import type { Intent, Journal, OpenIntent, PaymentIntent, PaymentIntents, TransferIntents } from '../journal/index.js'
-import { type Command, command, isSale } from '../machine/index.js'
+import { type Command, type CommandKind, command, isSale } from '../machine/index.js'
 import type { Place } from '../redis/index.js'
 import type { Sequencer } from '../sequencer/index.js'
 import type { Telemetry } from '../telemetry/index.js'
@@ -247,7 +247,7 @@ export class Engine {
     // A refund rests on facts of the journal, so it is never acknowledged before it is there.
     const memory = options.memory && command.kind !== 'refund'
     const refusal =
-      this.#refusal(options, memory && !options.retry) ?? tooLarge(command) ?? this.#overload(place, command)
+      this.#refusal(options, memory && !options.retry) ?? tooLarge(command) ?? this.#overload(place, command.kind)
     if (refusal) return Promise.reject(refusal)
     const lane = this.#lanes.of(place)
     const crowded = this.#crowded(lane, options)
@@ -330,7 +330,10 @@ export class Engine {
 
   /** What takes several steps is turned away before the first, if at all: left half done it would cost more. */
   #crowdedOut(tenant: string, ref: string, timeoutMs: number): HoldfastError | null {
-    return crowdedOut('hold', STEPS * this.#appender.waitMs(this.#parts.placeOf(tenant, ref)), timeoutMs)
+    const place = this.#parts.placeOf(tenant, ref)
+    const lane = this.#lanes.of(place)
+    const waitMs = this.#router.isByPostgres(lane) ? this.#fallback.waitMs(lane) : this.#appender.waitMs(place)
+    return this.#overload(place, 'hold') ?? crowdedOut('hold', STEPS * waitMs, timeoutMs)
   }
 
   /** `memory`: it need not wait for the journal. */
@@ -362,7 +365,7 @@ export class Engine {
   }
 
   /** Told at the door: who is overloaded says no to most, so that it has to cost little. */
-  #overload(place: Place, { kind }: Command): HoldfastError | null {
+  #overload(place: Place, kind: CommandKind): HoldfastError | null {
     return this.#context.redisAt(place).open ? this.#fallback.refusalOf(kind) : null
   }
 

@@ -15,8 +15,8 @@ import { Slots } from './slots.js'
 /** Attempts that are decided together, and how many of them may be one wallet's. */
 const BATCH_MAX = 512
 const SHARE_MAX = 256
-/** Wallets that are taken over at once: there are other uses for connections. */
-const TAKE_OVERS_MAX = 6
+/** Wallets that are taken over, or charges that are read, at once: there are other uses for connections. */
+const AT_ONCE_MAX = 6
 /**
  * Wallets that are decided for apart from the others: those whose row somebody else has, and those that take long to read. Neither keep the
  * others waiting, nor each other: a row is waited for for a moment at a time, and then it is the next one's turn.
@@ -81,11 +81,11 @@ export class Fallback {
   crowdedOut(attempt: Attempt): HoldfastError | null {
     if (isLetIn(attempt)) return null
     const { lane, deadline, command } = attempt
-    return crowdedOut(command.kind, this.#waitMs(lane), deadline - this.#context.clock.now())
+    return crowdedOut(command.kind, this.waitMs(lane), deadline - this.#context.clock.now())
   }
 
-  /** About, ms; 0 if it goes with the next batch. */
-  #waitMs({ fallback }: Lane): number {
+  /** About how long one more operation of this wallet would wait, ms; 0 if it goes with the next batch. */
+  waitMs({ fallback }: Lane): number {
     const ofAll = this.#waiting / (BATCH_MAX * this.#context.options.postgresPathBatchesMax)
     const fullBefore = Math.floor(Math.max(ofAll, fallback.length / SHARE_MAX))
     // The one that is under way, those before its own, and that.
@@ -127,12 +127,9 @@ export class Fallback {
   /** Those that are set aside leave the batch. `patient`: this is one of them. */
   async #perform(batch: Set<Share>, failures: number, patient = false): Promise<boolean> {
     const { clock } = this.#context
-    const isFull = isFullBatch(batch)
-    const begunAt = clock.now()
     let done = true
     try {
       await this.#step(batch, patient)
-      if (isFull) this.#fullMs = learnFull(this.#fullMs, clock.now() - begunAt)
     } catch (error) {
       done = false
       // Now, and once: told of it again after the pause, the circuit would take one lost connection for two failures.
@@ -185,8 +182,13 @@ export class Fallback {
   }
 
   #letGo(lane: Lane): void {
-    if (lane.fallback.length > 0) this.#lanes.add(lane)
-    else lane.fallingBack = false
+    if (lane.fallback.length > 0) {
+      this.#lanes.add(lane)
+      return
+    }
+    lane.fallingBack = false
+    // Its state may be large, and is not asked for here any more.
+    if (!this.#belongsHere(lane)) lane.owned = null
   }
 
   /** Appended or not, it is safe to come again: the keys will tell. */
@@ -212,11 +214,16 @@ export class Fallback {
     await this.#takeOverAll(batch, patient)
     const owned = [...batch].filter((share) => share.owned !== null)
     if (owned.length === 0) return
+    const ownedAt = clock.now()
     for (const { group } of owned) telemetry.count?.('holdfast_recoveries_total', { what: 'fallback' }, group.length)
     await this.#recallKnown(owned)
-    for (const share of owned) await share.decide()
-    await this.#append(owned)
+    await this.#readCharges(owned)
+    const decidable = owned.filter(({ owned }) => owned !== null)
+    if (decidable.length === 0) return
+    for (const share of decidable) share.decide()
+    await this.#append(decidable)
     postgres.worked()
+    if (isFullBatch(decidable)) this.#fullMs = learnFull(this.#fullMs, clock.now() - ownedAt)
   }
 
   async #recallKnown(batch: readonly Share[]): Promise<void> {
@@ -229,6 +236,29 @@ export class Fallback {
       this.#context.witnesses.noteFound(attempt.lane.place.ref, entry)
       attempt.recall(entry)
     }
+  }
+
+  /** A charge that can't be read fails with its own wallet. */
+  async #readCharges(batch: readonly Share[]): Promise<void> {
+    const { postgres } = this.#context
+    const wanted = batch.flatMap((share) => share.refunds.map((attempt) => ({ share, attempt })))
+    let told = false
+    const reader = async (): Promise<void> => {
+      for (let next = wanted.pop(); next; next = wanted.pop()) {
+        const { share, attempt } = next
+        if (!share.owned) continue
+        try {
+          await share.readCharge(attempt)
+        } catch (error) {
+          // Once: the circuit would take one lost connection for several failures.
+          if (!told && !tookTooLong(error)) postgres.failedWith(error)
+          told = true
+          if (share.owned) this.#fail(share, error)
+          share.owned = null
+        }
+      }
+    }
+    await Promise.all(Array.from({ length: Math.min(AT_ONCE_MAX, wanted.length) }, reader))
   }
 
   /** What can't be taken over fails alone, and what can't be at once is set aside: a batch waits for neither. */
@@ -246,7 +276,7 @@ export class Fallback {
         }
       }
     }
-    await Promise.all(Array.from({ length: Math.min(TAKE_OVERS_MAX, shares.length) }, taker))
+    await Promise.all(Array.from({ length: Math.min(AT_ONCE_MAX, shares.length) }, taker))
   }
 
   /** Returns where it has to wait by itself, if it has to. */
@@ -347,7 +377,7 @@ export class Fallback {
   }
 }
 
-function isFullBatch(batch: ReadonlySet<Share>): boolean {
+function isFullBatch(batch: readonly Share[]): boolean {
   let attempts = 0
   for (const { group } of batch) {
     if (group.length === SHARE_MAX) return true

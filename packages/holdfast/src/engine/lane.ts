@@ -90,6 +90,8 @@ export class Lane implements Knowledge {
   learn(run: PendingRun): Item[] {
     if (run.epoch > this.epoch) {
       this.#begin(run.epoch, run.acked)
+      // Redis decides for it again: what the Postgres path knew is over, and may be large.
+      this.owned = null
       // A Redis, or a Postgres, of before is not gone back to: what is known of this one would be told to it in vain.
       if (run.epoch > this.epochMin) this.epochMin = run.epoch
     }

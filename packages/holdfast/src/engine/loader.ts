@@ -204,14 +204,18 @@ export class Loader {
     return 'left'
   }
 
-  /** A raise discards what is pending. What still fits goes into the journal first. Returns the keys of what Postgres can't store. */
+  /**
+   * A raise discards what is pending. What still fits goes into the journal first: what Redis has, and what this process has on its way there, of
+   * which Redis may have forgotten all. Returns the keys of what Postgres can't store.
+   */
   async #savePending(lane: Lane, { pending }: Look): Promise<ReadonlySet<string>> {
     const bad = new Set<string>()
-    if (pending.length === 0) return bad
+    const entries = [...pending, ...lane.items.values()].map(({ entry }) => entry)
+    if (entries.length === 0) return bad
     const { ref } = lane.place
-    const { verdicts } = await this.#context.journal.append(pending.map(({ entry }) => ({ ref, entry, deadline: 0 })))
+    const { verdicts } = await this.#context.journal.append(entries.map((entry) => ({ ref, entry, deadline: 0 })))
     this.#context.telemetry.count?.('holdfast_recoveries_total', { what: 'help' }, pending.length)
-    for (const [index, { entry }] of pending.entries()) {
+    for (const [index, entry] of entries.entries()) {
       if (verdicts[index]?.type === 'bad' && hasNumbers(entry)) bad.add(entry.key)
     }
     return bad

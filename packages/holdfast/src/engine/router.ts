@@ -26,18 +26,23 @@ export class Router {
 
   route(attempt: Attempt): void {
     if (attempt.settled) return
-    const { postgres, turnedAway, redisAt, clock } = this.#context
+    const { postgres, turnedAway } = this.#context
     if (postgres.stop) return this.refuse(attempt, turnedAway(attempt.memory) as HoldfastError)
     const { lane, command } = attempt
     if (command.kind === 'refund' && command.facts === null && !attempt.chargeMissing) {
       return void this.readCharge(attempt)
     }
     const { decider, fallback } = this.#ways
-    const contended = !lane.memory && lane.postgresUntil > clock.now()
-    if (!contended && !redisAt(lane.place).open) return decider.add(attempt)
+    if (!this.isByPostgres(lane)) return decider.add(attempt)
     const refusal = fallback.refusalOf(command.kind) ?? fallback.crowdedOut(attempt)
     if (refusal) this.refuse(attempt, refusal)
     else fallback.add(attempt)
+  }
+
+  /** Does the Postgres path decide for it now: because Redis is away, or because others would undo what Redis decides? */
+  isByPostgres({ place, memory, postgresUntil }: Lane): boolean {
+    const { redisAt, clock } = this.#context
+    return redisAt(place).open || (!memory && postgresUntil > clock.now())
   }
 
   /** The journal is asked first: what is not known may have happened. */

@@ -12,6 +12,8 @@ interface Decided {
   /** Index of its own entry in what is appended; -1 for none. */
   readonly own: number
   readonly rejection: { rest: Rest; rejection: Rejection } | null
+  /** A refund of what is nowhere to be found: that rests on no state. */
+  readonly missing: boolean
   readonly touch: Touch
 }
 
@@ -35,6 +37,8 @@ export class Share {
   readonly filed: Filed[] = []
   readonly #decided: Decided[] = []
   readonly #parts: ShareParts
+  /** Nothing more is decided by this state now: others have overtaken it, or more has run out than one step may file. */
+  #stopped = false
 
   constructor(parts: ShareParts, lane: Lane, group: readonly Attempt[]) {
     this.#parts = parts
@@ -44,51 +48,63 @@ export class Share {
     this.owned = lane.owned
   }
 
-  async decide(): Promise<void> {
+  get refunds(): Attempt[] {
+    return this.group.filter(({ settled, command }) => !settled && command.kind === 'refund')
+  }
+
+  /** What one of its refunds is measured against. Before anything is decided: from then on the time in which it may be appended runs. */
+  async readCharge(attempt: Attempt): Promise<void> {
+    const { command, lane } = attempt
+    const { state } = this.owned as Owned
+    const charge = await this.#parts.context.journal.charge(lane.place.ref, command.of)
+    // More is known of the charge than this state knows of anything: by the two together nothing can be refused.
+    if (charge?.facts.epoch === state.epoch && charge.facts.seq > state.seq && !this.#stopped) {
+      this.#stopped = true
+      this.#lose()
+    }
+    attempt.chargeMissing = !charge
+    attempt.command = { ...command, ...(charge ?? { facts: null }) }
+  }
+
+  decide(): void {
     const keys = new Set<string>()
     for (const attempt of this.group) {
       if (attempt.settled) continue
       // A second one with the same key waits for the first.
-      if (attempt.command.key !== '' && keys.has(attempt.command.key)) this.#parts.later(attempt)
-      else await this.#decide(attempt)
+      if (this.#stopped || (attempt.command.key !== '' && keys.has(attempt.command.key))) this.#parts.later(attempt)
+      else this.#decide(attempt)
       keys.add(attempt.command.key)
     }
   }
 
-  async #decide(attempt: Attempt): Promise<void> {
+  #decide(attempt: Attempt): void {
     const { lane, filed } = this
     const { context, later } = this.#parts
-    const { clock, journal } = context
+    const { clock } = context
     const { state, aheadMs } = this.owned as Owned
     if (clock.now() > attempt.deadline) return context.again(attempt)
     const { ref } = lane.place
-    if (attempt.command.kind === 'refund') {
-      const charge = await journal.charge(ref, attempt.command.of)
-      // More is known of the charge than this state knows of anything: by the two together nothing can be refused.
-      if (charge?.facts.epoch === state.epoch && charge.facts.seq > state.seq) {
-        this.#lose()
-        return later(attempt)
-      }
-      attempt.chargeMissing = !charge
-      attempt.command = { ...attempt.command, ...(charge ?? { facts: null }) }
-    }
     const serverNow = Math.floor(clock.now() + aheadMs)
     const now = Math.floor(Math.min(serverNow, clock.timeOfDay() + context.options.aheadMaxMs))
     const { entries, outcome } = decide(state, attempt.command, now)
     const within = Math.min(attempt.deadline - clock.now(), context.options.decideWithinMs)
     const deadline = Math.floor(serverNow + within)
     for (const entry of entries) filed.push({ ref, entry, deadline })
-    if (outcome.type === 'more') return later(attempt, true)
-    if (outcome.type === 'facts') {
-      if (attempt.chargeMissing) return context.refuse(attempt, new HoldfastError('entry_not_found'))
+    if (outcome.type === 'more') {
+      // Sorting thousands of holds that are due for each of those behind it would keep the whole process from everything else.
+      this.#stopped = true
+      return later(attempt, true)
+    }
+    if (outcome.type === 'facts' && !attempt.chargeMissing) {
       // Refunds in this very group are not in the journal yet: the next group will know.
       lane.owned = null
       return later(attempt)
     }
     const rest = { epoch: state.epoch, seq: state.seq, head: state.head }
     const rejection = outcome.type === 'rejected' ? { rest, rejection: outcome.rejection } : null
-    const own = rejection || attempt.command.kind === 'touch' ? -1 : filed.length - 1
-    this.#decided.push({ attempt, own, rejection, touch: { due: state.due, epoch: state.epoch, seq: state.seq } })
+    const own = outcome.type === 'accepted' && attempt.command.kind !== 'touch' ? filed.length - 1 : -1
+    const touch = { due: state.due, epoch: state.epoch, seq: state.seq }
+    this.#decided.push({ attempt, own, rejection, missing: outcome.type === 'facts', touch })
   }
 
   /** Others have decided since its state was read. */
@@ -114,8 +130,10 @@ export class Share {
     for (const { ref, entry } of filed) context.checkpoints.appended(ref, entry)
     const proven = fresh || verdicts.at(-1)?.type === 'appended'
     if (!proven) lane.owned = null
-    for (const { attempt, own, rejection, touch } of this.#decided) {
-      if (!proven) {
+    for (const { attempt, own, rejection, missing, touch } of this.#decided) {
+      if (missing) {
+        context.refuse(attempt, new HoldfastError('entry_not_found'))
+      } else if (!proven) {
         later(attempt)
       } else if (rejection) {
         const { code, facts } = rejection.rejection
