@@ -39,7 +39,7 @@ export interface Limits {
   readonly backlog?: number
   /** Entries of one wallet that wait for Postgres, in Redis. Default 1,000. */
   readonly backlogPerWallet?: number
-  /** Reads that wait while as many as may be are under way: one for every two connections to Postgres. Default 5,000. */
+  /** Reads, and openings, that wait while as many as may be are under way: one for every two connections to Postgres. Default 5,000. */
   readonly reads?: number
 }
 

@@ -3,8 +3,9 @@ import type { Tenant } from './tenant.js'
 import { within } from './waiting.js'
 
 /**
- * What users read goes over the same connections as what the engine writes, first come, first served: 3,000 reads of 1,000 entries each let
- * nothing be written for ten seconds, and Postgres was taken to be away. So only some are under way at a time, and so many wait for their turn.
+ * What callers ask of Postgres themselves: reading, and opening wallets. It goes over the same connections as what the engine writes, first come,
+ * first served: 3,000 reads of 1,000 entries each let nothing be written for ten seconds, and Postgres was taken to be away. So only some are
+ * under way at a time, so many wait for their turn, and more are refused.
  */
 export class Reads {
   readonly #atOnce: number
@@ -59,7 +60,7 @@ export class Reads {
   }
 }
 
-/** As `within`, for what only reads: its turn comes first, and the time that this takes counts. */
+/** As `within`, for what goes to Postgres without the engine: its turn comes first, and the time that this takes counts. */
 export function reading<T>(
   { reads, timeoutMs }: Pick<Tenant, 'reads' | 'timeoutMs'>,
   options: Record<string, unknown>,

@@ -13,7 +13,7 @@ export interface OperationOptions {
   readonly key: string
   /** JSON of up to 4 kB, kept with the entry. */
   readonly metadata?: unknown
-  /** The other side of the books. Default: `funding` for credits, `revenue` for everything else. */
+  /** The other side of the books; not `wallets` or `transfers`, which they have of their own. Default: `funding` for credits, `revenue` for everything else. */
   readonly counter?: string
   /** When it is acknowledged: committed in Postgres (`ledger`), or decided in Redis (`memory`). Default: that of `connect`. */
   readonly durability?: Durability
@@ -67,7 +67,7 @@ export function checkOptions(given: unknown, durability: Durability, known = OPE
   return {
     key: options.key,
     metadata: check.metadata(options.metadata),
-    counter: options.counter === undefined ? undefined : check.text('counter', options.counter),
+    counter: options.counter === undefined ? undefined : check.account('counter', options.counter),
     memory: chosen === 'memory',
     timeoutMs: check.timeoutMs(options.timeout),
     signal: check.signal(options.signal),

@@ -47,7 +47,7 @@ export async function transfer(
     key: check.key(options.key),
     amount: arrives,
     fee: costs,
-    counter: check.text('counter', counter),
+    counter: check.account('counter', counter),
     metadata: check.metadata(options.metadata),
   }
   const outcome = await engine.transfer(intent, {

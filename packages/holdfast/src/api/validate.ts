@@ -27,6 +27,17 @@ export function key(value: unknown): string {
   return checked
 }
 
+/** The books have these of their own: what all wallets hold together, and what is on its way between two of them. */
+const OWN_ACCOUNTS = new Set(['wallets', 'transfers'])
+
+/** The other side of the books. */
+export function account(name: string, value: unknown): string {
+  const checked = text(name, value)
+  if (OWN_ACCOUNTS.has(checked))
+    throw invalid(name, 'an account that is not one of the books themselves', `'${checked}'`)
+  return checked
+}
+
 /** A sum of amounts that are right each by itself. */
 export function tooMuch(name: string, argument: string): HoldfastError {
   return invalidAmount(name, `at most ${MAX_AMOUNT} together`, 'more', argument)

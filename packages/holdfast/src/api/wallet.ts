@@ -25,7 +25,7 @@ import { Session, SessionRef } from './session.js'
 import { OPERATION_NAMES, type OperationOptions, type Own, perform, type Tenant } from './tenant.js'
 import { METER_NAMES, type MeterOptions, meterOf } from './terms.js'
 import * as check from './validate.js'
-import { type WaitOptions, within } from './waiting.js'
+import type { WaitOptions } from './waiting.js'
 
 export interface OpenOptions extends WaitOptions {
   /** A currency, or any asset code of your own. Amounts are integers in its smallest unit. */
@@ -82,7 +82,7 @@ export class Wallet {
   async open(options: OpenOptions): Promise<WalletState> {
     const given = check.options('options', options, OPEN_NAMES)
     const { currency, creditLimit = 0, metadata } = given
-    const { keys, journal, timeoutMs } = this.#tenant
+    const { keys, journal } = this.#tenant
     const ref = keys.ref(this.id)
     const asked = {
       ref,
@@ -92,7 +92,7 @@ export class Wallet {
       creditLimit: check.amount('creditLimit', creditLimit, 0),
       metadata: check.metadata(metadata),
     }
-    const [row] = await within(timeoutMs, given, async () => {
+    const [row] = await reading(this.#tenant, given, async () => {
       await journal.open({ ...asked, head: genesisHash(ref, asked.currency) })
       return journal.read([ref])
     })

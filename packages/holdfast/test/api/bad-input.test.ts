@@ -84,6 +84,22 @@ const OPERATIONS: Record<string, (wallet: Wallet, options: object, hf: Holdfast)
   transfer: (wallet, options, hf) => hf.transfer(wallet.id, 'other', 5, options as never),
 }
 
+/** The books have these of their own. */
+const OWN_ACCOUNTS: [string, unknown][] = ['wallets', 'transfers'].map((account) => [`the account ${account}`, account])
+
+const NOT_METADATA: [string, unknown][] = [
+  ['a cycle', circular],
+  ['a bigint', { [PERSONAL]: 1n }],
+  ['a function', () => PERSONAL],
+  ['a symbol', Symbol(PERSONAL)],
+  ['one that throws', { toJSON: () => expect.fail(PERSONAL) }],
+]
+
+const TOO_MUCH_METADATA: [string, unknown][] = [
+  ['4097 bytes', PERSONAL.padEnd(4_095)],
+  ['bytes, not characters', 'é'.repeat(2_048)],
+]
+
 /** A transfer is not asked for with `retry`. */
 const { transfer: _, ...RETRIED } = OPERATIONS
 
@@ -93,7 +109,13 @@ const KEYLESS: typeof OPERATIONS = {
   end: (wallet, options) => metered(wallet).end({ total: 1, ...options }),
 }
 
-type Read = (wallet: Wallet, options: object) => Promise<unknown>
+type Read = (wallet: Wallet, options: object, hf: Holdfast) => Promise<unknown>
+
+/** Good options around bad ones; what are no options at all stays as it is. */
+function asOptions(given: object, good: object): never {
+  const isOptions = typeof given === 'object' && given !== null && !Array.isArray(given)
+  return (isOptions ? { ...good, ...given } : given) as never
+}
 
 /** What comes in pages, and the most that a page may have. */
 const PAGES: Record<string, [read: Read, limitMax: number]> = {
@@ -102,9 +124,13 @@ const PAGES: Record<string, [read: Read, limitMax: number]> = {
   explain: [(wallet, options) => held(wallet).explain(options), 10_000],
 }
 
+/** What takes no key, and waits no longer than it is told. */
 const READS: Record<string, Read> = {
   ...Object.fromEntries(Object.entries(PAGES).map(([name, [read]]) => [name, read])),
+  open: (wallet, options) => wallet.open(asOptions(options, { currency: 'usd' })),
   get: (wallet, options) => wallet.get(options),
+  entry: (wallet, options) => wallet.entry('debit', options),
+  wallets: (_, options, hf) => hf.wallets(options),
   'hold get': (wallet, options) => held(wallet).get(options),
   exclusive: (wallet, options) => wallet.exclusive(() => 1, options),
 }
@@ -126,7 +152,6 @@ const CASES: Case[] = [
   ['release with options', 'invalid_argument', (wallet, bad) => held(wallet).release(bad), NOT_OPTIONS],
   ['refund with options', 'invalid_argument', (wallet, bad) => wallet.refund(3, 1, bad), NOT_OPTIONS],
   ['close with options', 'invalid_argument', (wallet, bad) => wallet.close(bad), NOT_OPTIONS],
-  ['open with options', 'invalid_argument', (wallet, bad) => wallet.open(bad), NOT_OPTIONS],
   ['meter with options', 'invalid_argument', (wallet, bad) => wallet.meter(bad), NOT_OPTIONS],
   ['tick with options', 'invalid_argument', (wallet, bad) => metered(wallet).tick(bad), NOT_OPTIONS],
   ['end with options', 'invalid_argument', (wallet, bad) => metered(wallet).end(bad), NOT_OPTIONS],
@@ -300,6 +325,18 @@ const CASES: Case[] = [
     [...NOT_TEXT, ['none', undefined]],
   ],
   [
+    'open with metadata',
+    'invalid_argument',
+    (wallet, metadata) => wallet.open({ currency: 'usd', metadata }),
+    NOT_METADATA,
+  ],
+  [
+    'open with much metadata',
+    'too_large',
+    (wallet, metadata) => wallet.open({ currency: 'usd', metadata }),
+    TOO_MUCH_METADATA,
+  ],
+  [
     'hold with ttl',
     'invalid_argument',
     (wallet, bad) => wallet.hold(5, { key, ttl: bad }),
@@ -332,36 +369,41 @@ const CASES: Case[] = [
     ],
   ],
   ...Object.entries(READS).flatMap(([name, read]): Case[] => [
-    [`${name} with options`, 'invalid_argument', (wallet, bad) => read(wallet, bad), NOT_OPTIONS],
+    [`${name} with options`, 'invalid_argument', (wallet, bad, hf) => read(wallet, bad, hf), NOT_OPTIONS],
     [
       `${name} with timeout`,
       'invalid_argument',
-      (wallet, timeout) => read(wallet, { timeout }),
+      (wallet, timeout, hf) => read(wallet, { timeout }, hf),
       [
         ['zero', 0],
         ['text', PERSONAL],
         ['too long', 600_001],
       ],
     ],
-    [`${name} with signal`, 'invalid_argument', (wallet, signal) => read(wallet, { signal }), [['text', PERSONAL]]],
+    [
+      `${name} with signal`,
+      'invalid_argument',
+      (wallet, signal, hf) => read(wallet, { signal }, hf),
+      [['text', PERSONAL]],
+    ],
   ]),
   ...Object.entries(PAGES).flatMap(([name, [read, limitMax]]): Case[] => [
     [
       `${name} with limit`,
       'invalid_argument',
-      (wallet, limit) => read(wallet, { limit }),
+      (wallet, limit, hf) => read(wallet, { limit }, hf),
       [...NOT_POSITIVE.filter(([, value]) => value !== undefined), ['too many', limitMax + 1]],
     ],
     [
       `${name} after`,
       'invalid_argument',
-      (wallet, after) => read(wallet, { after }),
+      (wallet, after, hf) => read(wallet, { after }, hf),
       NOT_INTEGERS.filter(([, value]) => value !== undefined),
     ],
     [
       `${name} with pending`,
       'invalid_argument',
-      (wallet, pending) => read(wallet, { pending }),
+      (wallet, pending, hf) => read(wallet, { pending }, hf),
       [
         ['text', PERSONAL],
         ['null', null],
@@ -460,27 +502,23 @@ const CASES: Case[] = [
     ],
   ]),
   ...Object.entries({ ...OPERATIONS, ...KEYLESS }).flatMap(([name, call]): Case[] => [
-    [`${name} with counter`, 'invalid_argument', (wallet, counter, hf) => call(wallet, { key, counter }, hf), NOT_TEXT],
+    [
+      `${name} with counter`,
+      'invalid_argument',
+      (wallet, counter, hf) => call(wallet, { key, counter }, hf),
+      [...NOT_TEXT, ...OWN_ACCOUNTS],
+    ],
     [
       `${name} with metadata`,
       'invalid_argument',
       (wallet, metadata, hf) => call(wallet, { key, metadata }, hf),
-      [
-        ['a cycle', circular],
-        ['a bigint', { [PERSONAL]: 1n }],
-        ['a function', () => PERSONAL],
-        ['a symbol', Symbol(PERSONAL)],
-        ['one that throws', { toJSON: () => expect.fail(PERSONAL) }],
-      ],
+      NOT_METADATA,
     ],
     [
       `${name} with much metadata`,
       'too_large',
       (wallet, metadata, hf) => call(wallet, { key, metadata }, hf),
-      [
-        ['4097 bytes', PERSONAL.padEnd(4_095)],
-        ['bytes, not characters', 'é'.repeat(2_048)],
-      ],
+      TOO_MUCH_METADATA,
     ],
     [
       `${name} with durability`,

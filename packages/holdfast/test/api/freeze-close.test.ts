@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { onBothPaths, refusal } from './support/paths.js'
+import { onBothPaths, passes, refusal } from './support/paths.js'
 
 const HOUR = 3_600_000
 
@@ -8,6 +8,7 @@ onBothPaths((path) => {
     const wallet = await path.wallet(100)
     const hold = await wallet.hold(60, { key: 'call', ttl: HOUR })
     const other = await wallet.hold(5, { key: 'other', ttl: HOUR })
+    const brief = await wallet.hold(3, { key: 'brief', ttl: 1_000 })
     expect(await wallet.freeze({ key: 'freeze' })).toMatchObject({ entry: { kind: 'freeze', amount: 0 } })
     expect(await wallet.get()).toMatchObject({ status: 'frozen' })
 
@@ -30,6 +31,8 @@ onBothPaths((path) => {
     await wallet.setCreditLimit(7, { key: 'limit' })
     await hold.settle(40, { key: 'settle' })
     await other.release({ key: 'release' })
+    await passes(brief.expiresAt)
+    expect(await refusal(brief.release({ key: 'late' }))).toMatchObject({ code: 'hold_expired' })
     expect(await wallet.get()).toMatchObject({ available: 90, reserved: 0, status: 'frozen' })
 
     await wallet.unfreeze({ key: 'unfreeze' })

@@ -69,6 +69,7 @@ describe('while Postgres takes long to answer what is read', () => {
       () => wallet.holdRef('h').get(),
       () => wallet.entry('in'),
       () => hf.wallets(),
+      () => hf.wallet('another').open({ currency: 'usd' }),
     ]
     for (const read of more) {
       expect(await refusal(read())).toMatchObject({ code: 'unavailable', retryable: true, limit: WAITING })
@@ -76,6 +77,7 @@ describe('while Postgres takes long to answer what is read', () => {
     postgres.behave()
     await Promise.all(reads)
     expect(await wallet.get()).toMatchObject({ available: 5 })
+    expect(await hf.wallet('another').get()).toBeNull()
   })
 
   it('who waits does so no longer than he wants to, and makes room for another', async () => {

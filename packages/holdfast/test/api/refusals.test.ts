@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { ErrorCode, Wallet } from '../../src/index.js'
 import { Dump } from './support/dump.js'
-import { onBothPaths, refusal } from './support/paths.js'
+import { onBothPaths, passes, refusal } from './support/paths.js'
 
 const MAX = Number.MAX_SAFE_INTEGER
 const TTL_MAX = 400 * 24 * 60 * 60 * 1_000
@@ -37,6 +37,7 @@ describe('a command that the state refuses', () => {
       ['close with money in it', 'wallet_not_empty', (wallet) => wallet.close({ key })],
       ['another use of a key', 'idempotency_conflict', (wallet) => wallet.credit(5, { key: 'debit' })],
       ['another currency', 'wallet_exists', (wallet) => wallet.open({ currency: 'eur' })],
+      ['another limit', 'wallet_exists', (wallet) => wallet.open({ currency: 'usd', creditLimit: 1 })],
     ])('changes nothing: %s', async (_, code, call) => {
       const wallet = await path.wallet(100)
       await wallet.hold(50, { key: 'hold', ttl: 3_600_000 })
@@ -45,6 +46,75 @@ describe('a command that the state refuses', () => {
       await wallet.holdRef('closed').release({ key: 'released' })
       const before = await dump.take(false)
       for (let time = 0; time < 2; time += 1) expect(await refusal(call(wallet))).toMatchObject({ code })
+      expect(await dump.take(false)).toEqual(before)
+    })
+
+    /** What is refused, and what led there: the last of it is what `call` is refused for. */
+    it.each<[string, ErrorCode, (wallet: Wallet) => Promise<unknown>, (wallet: Wallet) => Promise<unknown>]>([
+      [
+        'a hold that has run out',
+        'hold_expired',
+        async (wallet) => {
+          const { expiresAt } = await wallet.hold(5, { key: 'brief', ttl: 1 })
+          await passes(expiresAt)
+          // Files the expiry: a refusal may do that, and nothing else.
+          await wallet.credit(1, { key: 'later' })
+        },
+        (wallet) => wallet.holdRef('brief').settle(1, { key }),
+      ],
+      [
+        'a frozen wallet',
+        'wallet_frozen',
+        (wallet) => wallet.freeze({ key: 'freeze' }),
+        (wallet) => wallet.debit(1, { key }),
+      ],
+      [
+        'a closed wallet',
+        'wallet_closed',
+        async (wallet) => {
+          await wallet.debit(100, { key: 'all' })
+          await wallet.close({ key: 'close' })
+        },
+        (wallet) => wallet.credit(1, { key }),
+      ],
+      [
+        'a limit below what is used of it',
+        'insufficient_funds',
+        async (wallet) => {
+          await wallet.setCreditLimit(50, { key: 'limit' })
+          await wallet.debit(150, { key: 'used' })
+        },
+        (wallet) => wallet.setCreditLimit(49, { key }),
+      ],
+      [
+        'a settle that gives back more than is exact',
+        'invalid_amount',
+        async (wallet) => {
+          const hold = await wallet.hold(100, { key: 'hold', ttl: 3_600_000 })
+          await hold.capture(100, { key: 'captured' })
+          await wallet.credit(MAX, { key: 'in' })
+        },
+        (wallet) => held(wallet).settle(0, { key }),
+      ],
+    ])('changes nothing: %s', async (_, code, lead, call) => {
+      const wallet = await path.wallet(100)
+      await lead(wallet)
+      const before = await dump.take(false)
+      for (let time = 0; time < 2; time += 1) expect(await refusal(call(wallet))).toMatchObject({ code })
+      expect(await dump.take(false)).toEqual(before)
+    })
+
+    it('changes nothing: a wallet that is not there', async () => {
+      const wallet = path.hf.wallet('nobody')
+      const before = await dump.take(false)
+      for (const call of [
+        () => wallet.credit(1, { key }),
+        () => wallet.hold(1, { key, ttl }),
+        () => held(wallet).settle(1, { key }),
+        () => wallet.refund(1, 1, { key }),
+      ]) {
+        expect(await refusal(call())).toMatchObject({ code: 'wallet_not_found', status: 404 })
+      }
       expect(await dump.take(false)).toEqual(before)
     })
 

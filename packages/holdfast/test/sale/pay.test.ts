@@ -214,6 +214,7 @@ onBothPaths((path) => {
     ['invalid_amount', { pay: { wallet: 'w', price: [1] } }],
     ['invalid_amount', { pay: { wallet: 'w', price: { guitar: '1' } } }],
     ['invalid_argument', { pay: { wallet: 'w', price: 1, counter: 7 } }],
+    ['invalid_argument', { pay: { wallet: 'w', price: 1, counter: 'wallets' } }],
     ['invalid_argument', { pay: { wallet: 'w', price: 1 }, durability: 'memory' }],
     ['invalid_argument', { pay: { wallet: 'w', price: 1 }, timeout: 0 }],
   ])('is %s before anything happens: %j', async (code, options) => {

@@ -6,7 +6,7 @@ import { type ApiOptions, KeyedHeaders, keyOf, UnkeyedHeaders, waitOf, walletOf 
 
 /** What every operation may carry. */
 export const COMMON_BODY = {
-  counter: Type.Optional(Type.String({ ...Id, description: 'The other side of the books' })),
+  counter: Type.Optional(Type.String({ ...Id, description: 'The other side of the books; not wallets or transfers' })),
   metadata: Type.Optional(Metadata),
 }
 

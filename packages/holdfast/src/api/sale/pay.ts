@@ -46,7 +46,7 @@ export function checkPay(saleId: string, options: Record<string, unknown>): Chec
   return {
     wallet: check.text('pay.wallet', wallet),
     price: checkPrice(price),
-    counter: check.text('pay.counter', counter),
+    counter: check.account('pay.counter', counter),
     metadata: check.metadata(metadata),
   }
 }
