@@ -256,13 +256,17 @@ export class Process {
                 if (!open || answered) return
                 open = false
                 if (server !== this.#servers.master && chance.happens(0.5)) this.redis = this.#servers.master
-                if (script.resend === 'safe' && tries < 2) this.inside(chance.next() * 40, () => send(tries + 1))
-                else answer(() => reject(new RedisUnavailable('unknown', `${script.name}: no answer`)), 0)
+                if (script.resend === 'safe' && tries < 2) {
+                  this.#note('message_resent')
+                  this.inside(chance.next() * 40, () => send(tries + 1))
+                } else answer(() => reject(new RedisUnavailable('unknown', `${script.name}: no answer`)), 0)
               })
             giveUp(TIMEOUT_MS)
             if (this.redisCut) return
             if (chance.happens(this.#weather.lossy)) {
-              if (chance.happens(0.5)) return
+              const arrives = !chance.happens(0.5)
+              this.#note(arrives ? 'message_late' : 'message_lost')
+              if (!arrives) return
               // The connection breaks, and the server reads late what it had of it.
               this.#world.plan(
                 chance.next() * 1_500,
@@ -272,10 +276,12 @@ export class Process {
             }
             const { now } = this.#world
             const held = now < this.#heldUp.untilSent && chance.happens(0.3)
+            if (held) this.#note('message_held_up')
             this.#world.plan(held ? this.#heldUp.until - now : this.#delayMs(), () => {
               if (!reached().up) return giveUp(1)
               const outcome = this.#execute(reached(), script, scriptKeys, args)
               if (this.redisCut || chance.happens(this.#weather.lossy)) {
+                this.#note('answer_lost')
                 if (script.name === 'wallet_install' && chance.happens(this.#weather.evicting))
                   this.#world.plan(chance.next() * TIMEOUT_MS, () => this.#servers.evictKey(scriptKeys[1]))
                 return giveUp(1)
@@ -368,7 +374,9 @@ export class Process {
       fail('unknown', TIMEOUT_MS)
       if (chance.happens(this.#weather.lossy)) {
         // Given up by the caller; the server may not have noticed.
-        if (chance.happens(0.5))
+        const arrives = chance.happens(0.5)
+        this.#note(arrives ? 'statement_late' : 'statement_lost')
+        if (arrives)
           this.#world.plan(
             chance.next() * 3_000,
             () => postgres.up && session === postgres.session && execute(() => {}),
@@ -383,8 +391,10 @@ export class Process {
           return fail('retry', this.#delayMs(), chance.pick(['40P01', '55P03']))
         }
         execute((result) => {
-          if (chance.happens(this.#weather.lossy) || this.postgresCut || session !== postgres.session)
+          if (chance.happens(this.#weather.lossy) || this.postgresCut || session !== postgres.session) {
+            this.#note('statement_answer_lost')
             return fail('unknown', this.#delayMs())
+          }
           answer(this.#delayMs(), () => {
             // What the old primary had answered may still arrive after it is gone.
             if (session === postgres.session || chance.happens(0.5)) resolve(result)
