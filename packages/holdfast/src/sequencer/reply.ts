@@ -62,7 +62,7 @@ export interface Look {
 
 /** All that Redis says of a wallet, as of one moment. */
 export interface HotState {
-  /** `unreadable`: something stands in its place that is no wallet, or holds and entries of it that are none. */
+  /** `unreadable`: something stands in its place that is no wallet, or a head, holds or entries of it that are none. */
   why: 'trusted' | 'missing' | 'incarnation' | 'unreadable'
   /** Redis's clock, ms. */
   clock: number
@@ -248,6 +248,7 @@ function readHotState([why, core, holds, entries]: HotReply, clock: number): Hot
   try {
     for (let i = 0; i + 1 < holds.length; i += 2) hot.holds.set(String(holds[i]), readHold(holds[i + 1] as Buffer))
     hot.pending = readEntries(entries, 0)
+    if (hot.why === 'trusted' && !HEAD.test(hot.core?.head ?? '')) return { ...hot, why: 'unreadable' }
     return hot
   } catch (error) {
     if (!(error instanceof RangeError)) throw error

@@ -81,9 +81,10 @@ it('a wallet that can not be read, on the Postgres path', async () => {
   expect(away).toEqual([])
 })
 
-it('a state in Redis whose head is none: the refusals of all others are told meanwhile, and it is loaded anew', async () => {
+it('a state in Redis whose head is none: the refusals of all others are told meanwhile, and it alone is loaded anew', async () => {
   const redis = new Redis(redisUrl)
-  const { engine } = await start(redisUrl, 'beside it')
+  const { engine, journal } = await start(redisUrl, 'beside it')
+  const epochOf = async (id: string) => (await journal.read([keys.of(id).ref]))[0]?.epoch as number
   const spoilt = keys.of('spoilt')
   await openWallet(new PostgresJournal(postgres), spoilt, 'spoilt')
   const refused = async (id: string, key: string) => {
@@ -93,10 +94,13 @@ it('a state in Redis whose head is none: the refusals of all others are told mea
   }
   const no = { status: 'rejected', reason: { code: 'insufficient_funds' } }
   expect(await refused('spoilt', 'first')).toMatchObject(no)
+  const before = { spoilt: await epochOf('spoilt'), beside: await epochOf('beside it') }
   const core = await redis.hgetBuffer(spoilt.walletKey, 'core')
   core?.write('z', HEAD_AT, 'latin1')
   await redis.hset(spoilt.walletKey, 'core', core as Buffer)
   const told = await Promise.all(['spoilt', 'beside it'].map((id) => refused(id, 'second')))
   expect(told).toMatchObject([no, no])
+  expect(await epochOf('spoilt')).toBeGreaterThan(before.spoilt)
+  expect(await epochOf('beside it')).toBe(before.beside)
   redis.disconnect()
 })
