@@ -11,6 +11,7 @@ const SECONDS = 8
 const LOADED_AFTER = 2
 const BATCH = 8
 const TIMEOUT_MS = 1_000
+const LOCK_WAIT_MS = 250
 const CALM: Weather = { lossy: 0, slow: 0, contended: 0, evicting: 0 }
 
 interface Crowd {
@@ -22,6 +23,8 @@ interface Crowd {
   readonly appendMs?: (entries: number) => number
   readonly options?: Partial<EngineOptions>
   readonly withoutRedis?: boolean
+  /** Of so many wallets, the first ones, somebody keeps the rows all the while. */
+  readonly locked?: number
   /** In the middle of it. */
   readonly meanwhile?: (process: Process, servers: Servers) => void
 }
@@ -40,6 +43,7 @@ async function come({
   appendMs,
   options,
   withoutRedis = false,
+  locked = 0,
   meanwhile,
 }: Crowd): Promise<Told> {
   const world = new World(1, false)
@@ -74,6 +78,13 @@ async function come({
       await new Promise<void>((resolve) => world.plan(appendMs(filed.length), resolve))
       return append(filed)
     }
+  }
+  const refsLocked = new Set(names.slice(0, locked).map((name) => keys.ref(name)))
+  const takeOver = process.journal.takeOver.bind(process.journal)
+  process.journal.takeOver = async (ref, how) => {
+    if (!refsLocked.has(ref)) return takeOver(ref, how)
+    if (how?.patient) await new Promise<void>((resolve) => world.plan(LOCK_WAIT_MS, resolve))
+    return 'locked'
   }
   const yes = Array.from({ length: SECONDS }, () => 0)
   for (let n = 0; n < perSecond * SECONDS; n += 1) {
@@ -170,6 +181,16 @@ it('as many of one wallet are answered as can be, when more is asked than the Po
   const { yes } = await come({ ...crowd, withoutRedis: true })
   // Once it is known that Redis is away, and how long a batch takes.
   expect(mean(yes.slice(2))).toBeGreaterThan(0.8 * canDo)
+}, 60_000)
+
+it('nobody is turned away from the Postgres path because of those who wait for wallets that are set aside', async () => {
+  const appendMs = 300
+  const canDo = (256 * 1_000) / appendMs
+  const options = { postgresPathMax: 10_000 }
+  const crowd = { wallets: 7, locked: 6, perSecond: 7_000, roundTripMs: 2, appendMs: () => appendMs, options }
+  const { yes } = await come({ ...crowd, withoutRedis: true })
+  // As above, and once it is known that those rows are not to be had.
+  expect(mean(yes.slice(3))).toBeGreaterThan(0.8 * canDo)
 }, 60_000)
 
 describe('a Redis that is far away', () => {

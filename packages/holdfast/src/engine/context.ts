@@ -134,7 +134,7 @@ export interface Context {
    */
   refuse(attempt: Attempt, error: HoldfastError): void
   /** A refund rests on what the journal knows of the charge: reads it, and decides then. */
-  readCharge(attempt: Attempt): void
+  readCharge(attempt: Attempt, epoch: number): void
   /**
    * Redis has something that the journal will never take, and all that comes behind it neither: has the wallet loaded anew, also if nobody asks
    * for it. It may be a week until somebody does, and what was acknowledged from memory must not wait for that.

@@ -292,7 +292,8 @@ export class Decider {
       case 'more':
         return this.#context.route(attempt)
       case 'facts':
-        return this.#readCharge(attempt)
+        if (!at) break
+        return this.#readCharge(attempt, at.run.epoch)
       case 'full': {
         // Perhaps nobody has told Redis yet that they are in the journal. Once they are, it is told with the next try.
         const last = attempt.lane.items.get(attempt.lane.known)
@@ -315,12 +316,12 @@ export class Decider {
   }
 
   /** What the refund rests on may be pending, and the journal know of it only when that is appended: asked again after a pause. */
-  #readCharge(attempt: Attempt): void {
+  #readCharge(attempt: Attempt, epoch: number): void {
     const { clock } = this.#context
     attempt.chargeReads += 1
     const waitMs = attempt.chargeReads > 1 ? jitteredMs(clock, attempt.chargeReads, 1, 200) : 0
-    if (waitMs === 0) this.#context.readCharge(attempt)
-    else clock.after(waitMs, () => this.#context.readCharge(attempt))
+    if (waitMs === 0) this.#context.readCharge(attempt, epoch)
+    else clock.after(waitMs, () => this.#context.readCharge(attempt, epoch))
   }
 
   /** No item: the entry is not on its way from here (any more), so what it rests on is asked again. */

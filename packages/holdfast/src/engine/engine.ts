@@ -147,7 +147,7 @@ export class Engine {
       again: (attempt) => this.#router.again(attempt),
       follow: (lane, owner, epoch) => this.#router.follow(lane, owner, epoch),
       refuse: (attempt, error) => this.#router.refuse(attempt, error),
-      readCharge: (attempt) => void this.#router.readCharge(attempt),
+      readCharge: (attempt, epoch) => void this.#router.readCharge(attempt, epoch),
       reload: (place) => void this.touch(place).catch(() => {}),
       file: (items: readonly Item[]) => this.#appender.add(items),
       appendWaitMs: (place) => this.#appender.waitMs(place),

@@ -49,7 +49,10 @@ export class Fallback {
   readonly #lanes = new Set<Lane>()
   readonly #locked = new Slots(LOCKED_MAX)
   readonly #slow = new Slots(SLOW_MAX)
+  /** Wallets that are set aside: nobody else waits for what waits there. */
+  readonly #apart = new Set<Lane>()
   #waiting = 0
+  #waitingApart = 0
   #batches = 0
   /** What a batch takes when there is no more room in it, for others or for more of one wallet; 0: there was none yet. */
   #fullMs = 0
@@ -69,11 +72,16 @@ export class Fallback {
     return this.#waiting
   }
 
+  /** What others wait for. */
+  get #ahead(): number {
+    return this.#waiting - this.#waitingApart
+  }
+
   /** Postgres alone does less: what would only wait is refused, beginnings first. */
   refusalOf(kind: CommandKind): HoldfastError | null {
     const { postgresPathMax } = this.#context.options
     const limit = isBeginning(kind) ? postgresPathMax / 2 : postgresPathMax
-    if (this.#waiting < limit) return null
+    if (this.#ahead < limit) return null
     return new HoldfastError('unavailable', 'Too many operations wait for Postgres', { limit })
   }
 
@@ -86,7 +94,7 @@ export class Fallback {
 
   /** About how long one more operation of this wallet would wait, ms; 0 if it goes with the next batch. */
   waitMs({ fallback }: Lane): number {
-    const ofAll = this.#waiting / (BATCH_MAX * this.#context.options.postgresPathBatchesMax)
+    const ofAll = this.#ahead / (BATCH_MAX * this.#context.options.postgresPathBatchesMax)
     const fullBefore = Math.floor(Math.max(ofAll, fallback.length / SHARE_MAX))
     // The one that is under way, those before its own, and that.
     return fullBefore === 0 ? 0 : (fullBefore + 2) * this.#fullMs
@@ -109,10 +117,11 @@ export class Fallback {
   }
 
   #queue(attempt: Attempt, first = false): void {
-    const { fallback } = attempt.lane
-    if (first) fallback.unshift(attempt)
-    else fallback.push(attempt)
+    const { lane } = attempt
+    if (first) lane.fallback.unshift(attempt)
+    else lane.fallback.push(attempt)
     this.#waiting += 1
+    if (this.#apart.has(lane)) this.#waitingApart += 1
   }
 
   async #work(): Promise<void> {
@@ -143,8 +152,12 @@ export class Fallback {
 
   /** Nobody else waits for it any more. */
   #setAside(share: Share, slots: Slots): void {
+    const { lane } = share
+    if (!this.#apart.has(lane)) this.#waitingApart += lane.fallback.length
+    this.#apart.add(lane)
+    this.#forgetGone(lane)
     slots.add(async () => {
-      if (share.group.every(({ settled }) => settled)) this.#letGo(share.lane)
+      if (share.group.every(({ settled }) => settled)) this.#letGo(lane)
       else await this.#perform(new Set([share]), 0, true)
       this.#start()
     })
@@ -157,11 +170,9 @@ export class Fallback {
     for (const lane of this.#lanes) {
       if (room <= 0) break
       this.#lanes.delete(lane)
-      const waited = lane.fallback.length
-      // Callers come and go: what waits is what is still waited for.
-      lane.fallback = lane.fallback.filter(({ settled }) => !settled)
+      this.#forgetGone(lane)
       const group = lane.fallback.splice(0, Math.min(room, SHARE_MAX))
-      this.#waiting -= waited - lane.fallback.length
+      this.#waiting -= group.length
       if (group.length === 0) {
         this.#letGo(lane)
         continue
@@ -170,6 +181,15 @@ export class Fallback {
       batch.add(new Share(this.#shareParts, lane, group))
     }
     return batch
+  }
+
+  /** Callers come and go: what waits is what is still waited for. */
+  #forgetGone(lane: Lane): void {
+    const waited = lane.fallback.length
+    lane.fallback = lane.fallback.filter(({ settled }) => !settled)
+    const gone = waited - lane.fallback.length
+    this.#waiting -= gone
+    if (this.#apart.has(lane)) this.#waitingApart -= gone
   }
 
   #rest(lane: Lane): void {
@@ -182,6 +202,7 @@ export class Fallback {
   }
 
   #letGo(lane: Lane): void {
+    if (this.#apart.delete(lane)) this.#waitingApart -= lane.fallback.length
     if (lane.fallback.length > 0) {
       this.#lanes.add(lane)
       return

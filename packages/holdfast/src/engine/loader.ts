@@ -154,7 +154,10 @@ export class Loader {
     if (isSale) {
       // Time enough for others to have gone on under a later epoch, and for Redis to have forgotten it.
       const [row] = await fromJournal(() => journal.read([ref]))
-      if (row?.epoch !== snapshot.state.epoch) return this.#giveWay(lane, row)
+      if (row?.epoch !== snapshot.state.epoch) {
+        await this.#unstage(lane.place, snapshot.state)
+        return this.#giveWay(lane, row)
+      }
     }
     const reply = await sequencer.install(asker, {
       place: lane.place,
@@ -167,7 +170,10 @@ export class Loader {
       finalKeys: [...committed, ...unstorable],
     })
     telemetry.count?.('holdfast_recoveries_total', { what: 'reload' })
-    if (reply.type !== 'installed') return 'again'
+    if (reply.type !== 'installed') {
+      await this.#unstage(lane.place, snapshot.state)
+      return 'again'
+    }
     this.#tellLost([...unstorable.map(() => 'not_storable'), ...reply.lost.map(({ code }) => code)])
     return 'installed'
   }
@@ -192,6 +198,12 @@ export class Loader {
     } finally {
       renewing = false
     }
+  }
+
+  /** Unheard, it goes by itself after a while. */
+  async #unstage(place: Place, { epoch }: WalletState): Promise<void> {
+    const { sequencer, asker } = this.#context
+    if (place.isSale) await sequencer.unstage(asker, place, epoch).catch(() => {})
   }
 
   /**

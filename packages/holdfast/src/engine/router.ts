@@ -30,7 +30,7 @@ export class Router {
     if (postgres.stop) return this.refuse(attempt, turnedAway(attempt.memory) as HoldfastError)
     const { lane, command } = attempt
     if (command.kind === 'refund' && command.facts === null && !attempt.chargeMissing) {
-      return void this.readCharge(attempt)
+      return void this.readCharge(attempt, 0)
     }
     const { decider, fallback } = this.#ways
     if (!this.isByPostgres(lane)) return decider.add(attempt)
@@ -96,15 +96,16 @@ export class Router {
   /**
    * What a refund is measured against. Not in the journal may mean that there is no such wallet, that it is closed, or that the
    * charge was acknowledged from memory and is still on its way: the decision tells which, and brings what is pending.
+   * `epoch`: of the state that knows nothing of it either; 0: none was asked yet.
    */
-  async readCharge(attempt: Attempt): Promise<void> {
+  async readCharge(attempt: Attempt, epoch: number): Promise<void> {
     const { lane, command } = attempt
     const pending = lane.items.has(command.of)
     try {
       const charge = await this.#context.journal.charge(lane.place.ref, command.of)
       if (charge) attempt.command = { ...command, ...charge }
       else if (pending) return this.again(attempt)
-      else if (attempt.chargeMissing) return this.#tellMissing(attempt)
+      else if (attempt.chargeMissing) return this.#tellMissing(attempt, epoch)
       attempt.chargeMissing = !charge
       this.route(attempt)
     } catch (error) {
@@ -113,8 +114,24 @@ export class Router {
     }
   }
 
-  /** There is nothing to refund. But the key may have been used for something else, which Redis has forgotten. */
-  #tellMissing(attempt: Attempt): void {
-    this.#ways.finder.add(attempt, () => this.refuse(attempt, new HoldfastError('entry_not_found')))
+  /**
+   * There is nothing to refund. But the key may have been used for something else, which Redis has forgotten; and the state of this epoch may be
+   * the past: what others have acknowledged from memory since is not in the journal yet.
+   */
+  #tellMissing(attempt: Attempt, epoch: number): void {
+    this.#ways.finder.add(attempt, () => void this.#tellIfCurrent(attempt, epoch))
+  }
+
+  async #tellIfCurrent(attempt: Attempt, epoch: number): Promise<void> {
+    const { lane } = attempt
+    try {
+      const [row] = await this.#context.journal.read([lane.place.ref])
+      if (row?.epoch === epoch) return this.refuse(attempt, new HoldfastError('entry_not_found'))
+      lane.distrust(Math.max(row?.epoch ?? 0, epoch + 1))
+      if (row) this.follow(lane, row.owner, row.epoch)
+    } catch (error) {
+      this.#context.postgres.failedWith(error)
+    }
+    this.again(attempt)
   }
 }

@@ -131,10 +131,10 @@ export class Share {
     const proven = fresh || verdicts.at(-1)?.type === 'appended'
     if (!proven) lane.owned = null
     for (const { attempt, own, rejection, missing, touch } of this.#decided) {
-      if (missing) {
-        context.refuse(attempt, new HoldfastError('entry_not_found'))
-      } else if (!proven) {
+      if (!proven) {
         later(attempt)
+      } else if (missing) {
+        context.refuse(attempt, new HoldfastError('entry_not_found'))
       } else if (rejection) {
         const { code, facts } = rejection.rejection
         confirmer.look(attempt, { type: 'rejected', rest: rejection.rest, code, facts })

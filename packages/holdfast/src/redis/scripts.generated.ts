@@ -9556,6 +9556,18 @@ return server_clock()
 `,
 }
 
+export const stockUnstage: Script = {
+  name: 'stock_unstage',
+  sha1: '3ba02d40c90d2515b13268b7e443e1430ed138d1',
+  keys: { min: 1, variable: false },
+  resend: 'safe',
+  batchMax: null,
+  batchArg: 1,
+  readonly: false,
+  source: `return redis.call('UNLINK', KEYS[1])
+`,
+}
+
 export const stripe402Change: Script = {
   name: 'stripe402_change',
   sha1: '61ccc0a321e3cd9c3901dacebcd0576560c486ec',
@@ -17491,4 +17503,4 @@ return witnesses
 `,
 }
 
-export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, bloomAdd, bloomBegin, bloomCheck, bloomDrop, bloomFill, bloomMake, bloomNews, bloomOffer, bloomRead, bloomRenew, bloomSwap, bloomWeigh, bucketConsume, bucketPeek, bucketRefund, cellDrop, cellGet, cellSet, cellSwap, cellTransition, cellUnlink, exposureExpose, exposureFind, flagsRead, flagsWrite, flightClaim, flightDrop, flightFail, flightGet, flightPut, idempotencyClaim, idempotencyEnd, idempotencyHide, idempotencyPeek, idempotencyRenew, idempotencyShow, keyTtl, leaseRaise, leaseTake, limitsConsume, limitsPeek, limitsRefund, limitsReset, loadRenew, lockRelease, lockRenew, lockTake, markerClaim, markerExtend, markerPeek, markerRelease, otpAttempt, otpPeek, packedGet, packedIncrement, packedReset, packedSet, permissionsChange, permissionsForget, permissionsRead, redisProbe, sequenceNext, sequenceRaise, serverClock, shardedAdd, shardedRead, shardedReset, shardedTake, slidingConsume, slidingPeek, slidingRefund, stockInspect, stockRunning, stockStage, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, tokenConsume, tokenIssue, tokenPeek, tokenRevoke, tokenRevokeAll, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>
+export const scripts = { activityCombine, activityCount, activityHas, activityIndexBegin, activityIndexFind, activityIndexInspect, activityInspect, activityMark, activityMarkMany, activityRead, agendaClaim, agendaScan, bloomAdd, bloomBegin, bloomCheck, bloomDrop, bloomFill, bloomMake, bloomNews, bloomOffer, bloomRead, bloomRenew, bloomSwap, bloomWeigh, bucketConsume, bucketPeek, bucketRefund, cellDrop, cellGet, cellSet, cellSwap, cellTransition, cellUnlink, exposureExpose, exposureFind, flagsRead, flagsWrite, flightClaim, flightDrop, flightFail, flightGet, flightPut, idempotencyClaim, idempotencyEnd, idempotencyHide, idempotencyPeek, idempotencyRenew, idempotencyShow, keyTtl, leaseRaise, leaseTake, limitsConsume, limitsPeek, limitsRefund, limitsReset, loadRenew, lockRelease, lockRenew, lockTake, markerClaim, markerExtend, markerPeek, markerRelease, otpAttempt, otpPeek, packedGet, packedIncrement, packedReset, packedSet, permissionsChange, permissionsForget, permissionsRead, redisProbe, sequenceNext, sequenceRaise, serverClock, shardedAdd, shardedRead, shardedReset, shardedTake, slidingConsume, slidingPeek, slidingRefund, stockInspect, stockRunning, stockStage, stockUnstage, stripe402Change, stripe402ChangeOnce, stripe402Create, stripe402Drop, stripe402File, stripe402Keep, stripe402Move, stripe402MoveApart, stripe402Note, stripe402Noted, stripe402Page, stripe402Pending, stripe402Prune, tokenConsume, tokenIssue, tokenPeek, tokenRevoke, tokenRevokeAll, walletDecide, walletDistrust, walletInspect, walletInstall, walletLook, walletRecall, walletTend, windowAdd, windowPeek, windowRefund, windowReset, witnessShare } as const satisfies Record<string, Script>

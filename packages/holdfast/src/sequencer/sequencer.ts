@@ -9,6 +9,7 @@ import {
   stockInspect,
   stockRunning,
   stockStage,
+  stockUnstage,
   walletDecide,
   walletDistrust,
   walletInspect,
@@ -260,6 +261,11 @@ export class Sequencer {
       clock = (await this.#runner.run(stockStage, [stagedKey(place, asker, epoch)], [STAGED_MS, ...part])) as number
     }
     return clock
+  }
+
+  /** What was set aside for an install that has not come to pass. */
+  async unstage(asker: string, place: Place, epoch: number): Promise<void> {
+    await this.#runner.run(stockUnstage, [stagedKey(place, asker, epoch)], [])
   }
 
   async install(asker: string, installation: Installation): Promise<InstallReply> {

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import { freshDatabase, freshRedis } from '../../../../test/servers.js'
 import type { Engine } from '../../src/engine/index.js'
 import { PostgresJournal } from '../../src/journal/index.js'
-import { command, type Stock } from '../../src/machine/index.js'
+import { checkoutWords, command, type Stock } from '../../src/machine/index.js'
 import { Postgres } from '../../src/postgres/index.js'
 import { Keys, type Place } from '../../src/redis/index.js'
 import { Sequencer } from '../../src/sequencer/index.js'
@@ -24,6 +24,11 @@ const COPIES_MS = 1_000
 
 const credit = (of: Place, engine: Engine, key: string, memory = false) =>
   engine.submit(of, command({ kind: 'credit', key, amount: 1, counter: 'stock' }), { memory })
+const checkout = (of: Place, engine: Engine, code: string) => {
+  const order = { reserves: true, ttlMs: 600_000, from: 0, until: Date.now() + 600_000, perBuyer: 1, buyer: 'ann' }
+  const also = checkoutWords({ ...order, lines: [{ item: 1, quantity: 1, share: 1 }] })
+  return engine.submit(of, command({ kind: 'checkout', key: code, hold: code, also }), { memory: false })
+}
 const read = async ({ ref }: Place) => (await new PostgresJournal(postgres).read([ref]))[0]
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
@@ -77,7 +82,8 @@ it('is not installed by who took long to load it, if others have gone on and Red
   const redis = new Redis(redisUrl)
   const ofMemory = await credit(overtaken, quick, 'before', true)
   expect(ofMemory).toMatchObject({ durability: 'memory' })
-  await vi.waitFor(async () => expect(await read(overtaken)).toMatchObject({ seq: 1 }))
+  await checkout(overtaken, quick, 'code')
+  await vi.waitFor(async () => expect(await read(overtaken)).toMatchObject({ seq: 2 }))
   await redis.flushdb()
   sequencer.meanwhile = async () => {
     sequencer.meanwhile = async () => {}
@@ -88,6 +94,8 @@ it('is not installed by who took long to load it, if others have gone on and Red
   // Told before the journal could refuse it.
   const { entry } = await credit(overtaken, engine, 'in', true)
   expect(await read(overtaken)).toMatchObject({ epoch: entry?.epoch })
+  // Nor does the stock of who was overtaken stay behind.
+  expect(await redis.keys(`${overtaken.stockKey}:*`)).toEqual([])
   redis.disconnect()
 })
 

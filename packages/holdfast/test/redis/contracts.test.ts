@@ -245,6 +245,8 @@ async function useStock(on: StrictRunner): Promise<void> {
   await sequencer.look(place, 0, 'me', 1_000)
   await sequencer.renewLoad(place, 'me', 1_000)
   await sequencer.stage('me', place, state)
+  await sequencer.unstage('me', place, state.epoch)
+  await sequencer.stage('me', place, state)
   const installed = { place, state, memory: false, deadline: FOREVER, clock: 0, finalKeys: [] }
   expect((await sequencer.install('me', installed)).type).toBe('installed')
   const wallets = [{ place, epochMin: 0, epoch: state.epoch, acked: 0, known: 0 }]

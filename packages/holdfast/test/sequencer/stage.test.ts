@@ -58,6 +58,16 @@ it('brings a stock in that no single call could, and leaves nothing beside it', 
   expect(await aside(place)).toBe(0)
 })
 
+it('is dropped by who did not come to install it', async () => {
+  const place = keys.ofSale('overtaken', 0)
+  const [one, next] = [soldTo(1, 1), soldTo(1, 2)]
+  for (const state of [one, next]) await sequencer.stage('test', place, state)
+  expect(await aside(place)).toBe(2)
+  await sequencer.unstage('test', place, one.epoch)
+  expect(await aside(place)).toBe(1)
+  expect(await install(place, next)).toEqual({ type: 'installed', lost: [] })
+})
+
 it('has nothing to set aside of a sale that nobody came to, nor of a wallet', async () => {
   const place = keys.ofSale('quiet', 0)
   const state = { ...emptyState('0'.repeat(40)), stock: emptyStock() }
