@@ -122,8 +122,8 @@ export const PROTOCOL: readonly Mutant[] = [
     patches: [
       { file: 'sim/postgres.ts', find: 'this.execute(this.#standby !== null, statement)', replace: 'statement.run()' },
     ],
-    within: 60,
-    from: 100,
+    within: 500,
+    from: 400,
   },
   {
     rule: 'take-over first',
