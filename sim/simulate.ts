@@ -274,7 +274,7 @@ async function abandoned(world: World, { master, postgres }: Servers): Promise<s
     // The agenda was evicted alone: that is for audits to find.
     if (master.valkey.call('ZSCORE', place.agendaKey, place.agendaName) === null) continue
     // A wallet's time may be ahead of the clock: then nobody's turn has come to look after it.
-    if (!core || core.at > world.now + master.skewMs - RESTS_MS) continue
+    if (!core || Math.max(core.at, core.clock) > world.now + master.skewMs - RESTS_MS) continue
     const hashes = new Set(entries.map(({ hash }) => hash))
     // Of a state that nobody believes any more, what was acknowledged from memory counts.
     const left = pending.filter(({ entry, memory }) => (why === 'trusted' || memory) && !hashes.has(entry.hash))
