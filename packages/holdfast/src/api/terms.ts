@@ -8,7 +8,7 @@ interface SessionTerms extends OperationOptions {
   readonly rate: number
   /** How much must be there to begin, `creditLimit` included. Default: `rate`. */
   readonly minimum?: number
-  /** Without a tick for so long (ms) the session ends with what was charged. Default: 60 s; by time at least twice `per`. */
+  /** Without a tick for so long (ms) the session ends with what was charged. Default: 60 s, or twice `per` where that is longer. */
   readonly heartbeat?: number
   /** When more than this share of all that was reserved is used, more is reserved. In hundredths, up to 1. Default 0.8. */
   readonly extendAt?: number

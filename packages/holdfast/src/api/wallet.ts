@@ -28,7 +28,10 @@ import * as check from './validate.js'
 import type { WaitOptions } from './waiting.js'
 
 export interface OpenOptions extends WaitOptions {
-  /** A currency, or any asset code of your own. Amounts are integers in its smallest unit. */
+  /**
+   * The name of the unit that amounts are integers of, yours to choose: `usd` for cents, `usd-micro` for what costs less. It is never interpreted;
+   * transfers go between wallets of the same one only, and it can't be changed.
+   */
   readonly currency: string
   /** How far `available` may go below zero. Default 0. */
   readonly creditLimit?: number

@@ -225,7 +225,8 @@ export const ERRORS = {
     status: 410,
     retryable: false,
     meaning: 'The hold ran past its ttl; what was left in it is back in the wallet.',
-    action: 'Make a new hold, and extend it before it runs out.',
+    action:
+      'Charge what was delivered with a debit, if the money is still there. Next time give the hold a longer ttl, or extend it before it runs out.',
   },
   checkout_expired: {
     status: 410,
