@@ -5,6 +5,7 @@ import { Postgres } from '../../src/postgres/index.js'
 import { Keys } from '../../src/redis/index.js'
 import { NO_REDIS, until } from '../api/support/paths.js'
 import { Engines, openWallet, ownServers } from './support/engines.js'
+import { Gate } from './support/gate.js'
 
 /** Rows that somebody keeps locked, on the Postgres path. */
 const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 8), shards: 1 })
@@ -23,13 +24,13 @@ const LEDGER = { memory: false, timeoutMs: 20_000 }
 const tooMuch = (key: string) => command({ kind: 'debit', key, amount: 100 })
 
 /** A refusal waits at the gate until its row is locked. */
-class GatedJournal extends PostgresJournal {
-  gate: Promise<void> | null = null
+class Refusing extends PostgresJournal {
+  readonly gate = new Gate()
   asked = 0
 
   override async confirm(...asked: Parameters<PostgresJournal['confirm']>): ReturnType<PostgresJournal['confirm']> {
     this.asked += 1
-    await this.gate
+    await this.gate.opened
     return super.confirm(...asked)
   }
 }
@@ -38,7 +39,7 @@ it('holds up the refusals of nobody else, and is told no once it is free', async
   const [locked, free] = [keys.of('locked'), keys.of('free')]
   await openWallet(journal, locked, 'locked')
   await openWallet(journal, free, 'free')
-  const gated = new GatedJournal(hasty)
+  const gated = new Refusing(hasty)
   const events: string[] = []
   const { engine } = engines.start({
     redisUrl: NO_REDIS,
@@ -50,10 +51,7 @@ it('holds up the refusals of nobody else, and is told no once it is free', async
   const refused = { code: 'insufficient_funds' }
   await expect(engine.submit(free, tooMuch('first'), LEDGER)).rejects.toMatchObject(refused)
 
-  let open = (): void => {}
-  gated.gate = new Promise((resolve) => {
-    open = resolve
-  })
+  gated.gate.shut()
   const before = gated.asked
   let told = 'nothing'
   const waiting = engine.submit(locked, tooMuch('waits'), LEDGER).catch((error) => {
@@ -62,8 +60,7 @@ it('holds up the refusals of nobody else, and is told no once it is free', async
   await until(() => gated.asked > before)
   await holder.transaction(async (tx) => {
     await tx.execute('lock', `SELECT FROM wallets WHERE ref = '${locked.ref}' FOR UPDATE`)
-    gated.gate = null
-    open()
+    gated.gate.open()
     for (let n = 0; n < 20; n += 1)
       await expect(engine.submit(free, tooMuch(`meanwhile ${n}`), LEDGER)).rejects.toMatchObject(refused)
     expect(told).toBe('nothing')

@@ -1,12 +1,11 @@
 import { afterAll, expect, it, vi } from 'vitest'
 import type { Engine } from '../../src/engine/index.js'
 import { PostgresJournal } from '../../src/journal/index.js'
-import { type Command, command } from '../../src/machine/index.js'
-import { Keys, type Place } from '../../src/redis/index.js'
-import type { Sequencer } from '../../src/sequencer/index.js'
+import { command } from '../../src/machine/index.js'
+import { Keys } from '../../src/redis/index.js'
 import { until } from '../api/support/paths.js'
 import { load, run, verdictsOf } from '../journal/journals.js'
-import { Engines, openWallet, ownServers } from './support/engines.js'
+import { type Decided, Engines, leaveBehind, openWallet, ownServers } from './support/engines.js'
 
 const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 5), shards: 1 })
 const engines = new Engines(keys)
@@ -16,21 +15,6 @@ afterAll(() => engines.close())
 
 const hold = { kind: 'hold', amount: 30, ttlMs: 60_000 } as const
 const bad = { kind: 'credit', key: 'bad', amount: 1, metadata: '\0' } as const
-
-interface Decided {
-  readonly command: Command
-  readonly memory: boolean
-}
-
-async function decide(sequencer: Sequencer, place: Place, decided: readonly Decided[]): Promise<void> {
-  const { life, clock } = await sequencer.look(place, 0, 'test', 0)
-  const { answers } = await sequencer.decide({
-    life,
-    wallets: [{ place, epochMin: 0, epoch: 0, acked: 0, known: 0 }],
-    commands: decided.map((one) => ({ wallet: 0, deadline: clock + 20_000, ...one })),
-  })
-  expect(answers).toEqual(decided.map(() => expect.objectContaining({ type: 'accepted' })))
-}
 
 /** Something happens before a raise. */
 class Loading extends PostgresJournal {
@@ -52,7 +36,7 @@ async function abandon({ id, journal: own }: { id: string; journal?: PostgresJou
   const { engine, sequencer } = engines.start({ redisUrl, postgres, telemetry: { log }, ...(own && { journal: own }) })
   await engine.submit(place, command({ kind: 'credit', key: 'in', amount: 100 }), { memory: true })
   await until(() => engine.load.backlog === 0)
-  await decide(sequencer, place, decided)
+  await leaveBehind(sequencer, place, decided)
   const credit = (key: string) =>
     engine.submit(place, command({ kind: 'credit', key, amount: 5 }), { memory: false, timeoutMs: 20_000 })
   const install = vi.spyOn(sequencer, 'install')
@@ -89,7 +73,7 @@ it('decides nothing again that came into the journal while it was being loaded',
   ])
   loading.beforeRaise = async () => {
     // Between look and raise: acknowledged by this Redis, which does not know; and made durable by another, which has the same wallet.
-    await decide(sequencer, place, [{ command: command({ ...hold, key: 'h' }), memory: true }])
+    await leaveBehind(sequencer, place, [{ command: command({ ...hold, key: 'h' }), memory: true }])
     expect(await verdictsOf(journal, other.file(other.make({ ...hold, key: 'h' })))).toEqual(['appended'])
   }
   await credit('next')

@@ -1,31 +1,20 @@
 import { afterAll, expect, it } from 'vitest'
 import { freshRedis } from '../../../../test/servers.js'
 import type { Engine } from '../../src/engine/index.js'
-import { PostgresJournal } from '../../src/journal/index.js'
 import { type Command, command } from '../../src/machine/index.js'
 import { Keys } from '../../src/redis/index.js'
 import { NO_REDIS } from '../api/support/paths.js'
 import { Engines, openWallet, ownServers } from './support/engines.js'
+import { GatedJournal } from './support/gate.js'
 
 /** A refund of something that is not in the journal: because there is no such thing, or because it is still on its way there. */
 const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 9), shards: 1 })
 const engines = new Engines(keys)
 const { postgres, journal, redisUrl } = await ownServers()
 
-/** Postgres has nothing new from this process until that ends. */
-class Held extends PostgresJournal {
-  until: Promise<void> | undefined
-
-  override async append(...asked: Parameters<PostgresJournal['append']>): ReturnType<PostgresJournal['append']> {
-    await this.until
-    return super.append(...asked)
-  }
-}
-
-const held = new Held(postgres)
-let letGo = (): void => {}
+const held = new GatedJournal(postgres)
 afterAll(async () => {
-  letGo()
+  held.appends.open()
   await engines.close()
 })
 
@@ -39,9 +28,7 @@ async function charged(id: string, redisUrl: string, anotherUrl: string): Promis
   const { engine } = engines.start({ redisUrl, postgres })
   const { engine: another } = engines.start({ redisUrl: anotherUrl, postgres, journal: held })
   await submit(engine, id, { kind: 'credit', key: 'in', amount: 100 })
-  held.until = new Promise((resolve) => {
-    letGo = resolve
-  })
+  held.appends.shut()
   const { entry } = await submit(another, id, { kind: 'debit', key: 'out', amount: 60 }, true)
   return { engine, charge: entry?.seq as number }
 }
@@ -50,7 +37,7 @@ it('is not refused on the Postgres path by a state that others have left behind 
   const { engine, charge } = await charged('w', NO_REDIS, redisUrl)
   const refund = submit(engine, 'w', { kind: 'refund', key: 'r', of: charge, amount: 20 })
   await expect(refund).rejects.toMatchObject({ code: 'unavailable' })
-  letGo()
+  held.appends.open()
 })
 
 it('is not refused by a Redis that is not the one by which the others go', async () => {

@@ -8,29 +8,10 @@ import { Keys, RedisUnavailable } from '../../src/redis/index.js'
 import { type Batch, type BatchReply, Sequencer } from '../../src/sequencer/index.js'
 import { refusal, until } from '../api/support/paths.js'
 import { Engines, openWallet } from './support/engines.js'
+import { Gate } from './support/gate.js'
 
 const keys = new Keys({ tenant: 'test', secret: Buffer.alloc(32, 6), shards: 1 })
 const DECIDE_WITHIN_MS = 3_000
-
-/** What goes on only when it is let. */
-class Gate {
-  #opened: Promise<void> = Promise.resolve()
-  #open: () => void = () => {}
-
-  shut(): void {
-    this.#opened = new Promise((resolve) => {
-      this.#open = resolve
-    })
-  }
-
-  open(): void {
-    this.#open()
-  }
-
-  get opened(): Promise<void> {
-    return this.#opened
-  }
-}
 
 /** Postgres to which appends and questions are on their way for as long as wanted, or which is away. */
 class SlowJournal extends PostgresJournal {

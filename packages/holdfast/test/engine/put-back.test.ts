@@ -4,7 +4,8 @@ import { command } from '../../src/machine/index.js'
 import { Keys } from '../../src/redis/index.js'
 import { until } from '../api/support/paths.js'
 import { run } from '../journal/journals.js'
-import { Engines, openWallet, ownServers } from './support/engines.js'
+import { Engines, leaveBehind, openWallet, ownServers } from './support/engines.js'
+import { GatedJournal } from './support/gate.js'
 
 /** A Postgres that was put back to before a raise, with the timeline that it always had. No entry is lost by that, and so nobody misses any. */
 
@@ -18,16 +19,6 @@ const LEDGER = { memory: false }
 const credit = (key: string) => command({ kind: 'credit', key, amount: 100 })
 const epochOf = async (ref: string) => (await journal.read([ref]))[0]?.epoch as number
 
-/** What is appended waits until the gate is opened. */
-class GatedJournal extends PostgresJournal {
-  gate: Promise<void> | null = null
-
-  override async append(...asked: Parameters<PostgresJournal['append']>): ReturnType<PostgresJournal['append']> {
-    await this.gate
-    return super.append(...asked)
-  }
-}
-
 it('gives no epoch a second time: what was decided under the lost one is not accepted beside the next', async () => {
   const place = keys.of('put back')
   await openWallet(journal, place, 'put back')
@@ -39,10 +30,7 @@ it('gives no epoch a second time: what was decided under the lost one is not acc
   await first.touch(place)
   const lost = await epochOf(place.ref)
 
-  let open = (): void => {}
-  gated.gate = new Promise((resolve) => {
-    open = resolve
-  })
+  gated.appends.shut()
   const slow = first.submit(place, credit('slow'), LEDGER)
   await until(() => first.load.backlog === 1)
   await run(postgres, `UPDATE wallets SET epoch = ${before} WHERE ref = '${place.ref}'`)
@@ -52,16 +40,9 @@ it('gives no epoch a second time: what was decided under the lost one is not acc
   const { engine: second, sequencer } = engines.start({ redisUrl, postgres })
   await second.touch(place)
   expect(await epochOf(place.ref)).not.toBe(lost)
-  const { life, clock } = await sequencer.look(place, 0, 'test', 0)
-  const { answers } = await sequencer.decide({
-    life,
-    wallets: [{ place, epochMin: 0, epoch: 0, acked: 0, known: 0 }],
-    commands: [{ wallet: 0, command: credit('left behind'), deadline: clock + 20_000, memory: false }],
-  })
-  expect(answers).toMatchObject([{ type: 'accepted', seq: 2 }])
+  await leaveBehind(sequencer, place, [{ command: credit('left behind'), ...LEDGER }])
 
-  gated.gate = null
-  open()
+  gated.appends.open()
   const heard = [await slow]
   for (const key of ['left behind', 'next']) heard.push(await first.submit(place, credit(key), LEDGER))
   const entries = await journal.entries(place.ref, 1, 10)

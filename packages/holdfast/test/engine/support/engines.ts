@@ -1,10 +1,10 @@
 /** Engines on real servers, each as if it were a process of its own. */
 import { Redis } from 'ioredis'
-import { afterAll } from 'vitest'
+import { afterAll, expect } from 'vitest'
 import { freshDatabase, freshRedis } from '../../../../../test/servers.js'
-import { Engine, type EngineOptions, systemClock } from '../../../src/engine/index.js'
+import { type Clock, Engine, type EngineOptions, systemClock } from '../../../src/engine/index.js'
 import { PostgresIntents, PostgresJournal, PostgresPayments } from '../../../src/journal/index.js'
-import { genesisHash } from '../../../src/machine/index.js'
+import { type Command, genesisHash } from '../../../src/machine/index.js'
 import { Postgres } from '../../../src/postgres/index.js'
 import { type Keys, type Place, RedisConnection, RedisScriptRunner } from '../../../src/redis/index.js'
 import { Sequencer, type SequencerOptions } from '../../../src/sequencer/index.js'
@@ -18,6 +18,7 @@ export interface EngineParts<S extends Sequencer> {
   readonly Sequencer?: new (...parts: ConstructorParameters<typeof Sequencer>) => S
   readonly pace?: Partial<SequencerOptions>
   readonly telemetry?: Telemetry
+  readonly clock?: Clock
   readonly options?: Partial<EngineOptions>
 }
 
@@ -31,7 +32,7 @@ export class Engines {
 
   start<S extends Sequencer = Sequencer>(parts: EngineParts<S>): { engine: Engine; sequencer: S } {
     const { keys } = this
-    const { redisUrl, postgres, journal = new PostgresJournal(postgres), telemetry = {}, options = {} } = parts
+    const { redisUrl, postgres, journal = new PostgresJournal(postgres), telemetry = {}, clock = systemClock } = parts
     // A machine that stands still for a moment is no reason to take Redis for away.
     const redis = new RedisConnection(redisUrl, { commandTimeoutMs: 20_000 })
     const runner = new RedisScriptRunner(redis)
@@ -41,7 +42,7 @@ export class Engines {
       helpAfterMs: 10_000,
       idleAfterMs: 60_000,
       pendingMax: 1_000,
-      now: () => Math.floor(systemClock.timeOfDay()),
+      now: () => Math.floor(clock.timeOfDay()),
       ...parts.pace,
     })
     const engine = new Engine({
@@ -49,7 +50,7 @@ export class Engines {
       journal,
       intents: parts.intents ?? new PostgresIntents(postgres),
       payments: new PostgresPayments(postgres),
-      clock: systemClock,
+      clock,
       telemetry,
       asker: `engine-${this.#closing.length}`,
       shards: keys.shards,
@@ -58,7 +59,7 @@ export class Engines {
       placeOf: (_tenant, ref) => keys.place(ref),
       witnessesKey: keys.witnesses,
       cluster: false,
-      options,
+      ...(parts.options && { options: parts.options }),
     })
     this.#closing.push(async () => {
       await engine.close()
@@ -90,4 +91,20 @@ export async function ownServers() {
 export async function openWallet(journal: PostgresJournal, { ref }: Pick<Place, 'ref'>, id: string): Promise<void> {
   const head = genesisHash(ref, 'usd')
   await journal.open({ ref, tenant: 'test', id, currency: 'usd', creditLimit: 0, metadata: '', head })
+}
+
+export interface Decided {
+  readonly command: Command
+  readonly memory: boolean
+}
+
+/** Accepted by Redis for a process that dies before it appends any of it. */
+export async function leaveBehind(sequencer: Sequencer, place: Place, decided: readonly Decided[]): Promise<void> {
+  const { life, clock } = await sequencer.look(place, 0, 'test', 0)
+  const { answers } = await sequencer.decide({
+    life,
+    wallets: [{ place, epochMin: 0, epoch: 0, acked: 0, known: 0 }],
+    commands: decided.map((one) => ({ wallet: 0, deadline: clock + 20_000, ...one })),
+  })
+  expect(answers).toEqual(decided.map(() => expect.objectContaining({ type: 'accepted' })))
 }
