@@ -83,7 +83,6 @@ export class Onlooker {
       telemetry: {},
       agendaOf: (shard) => keys.agenda(shard),
       placeOf: (_tenant, ref) => keys.place(ref),
-      reload: async () => {},
       touch: async () => {},
       limits: {
         ...limits,

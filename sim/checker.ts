@@ -213,6 +213,8 @@ class WalletCheck {
         this.#fault(`${asked.key} (${asked.params}) was acknowledged before it was in the journal`)
       if (!memory && heard.outcome.durability !== 'ledger')
         this.#fault(`${asked.key} (${asked.params}) was acknowledged from memory, and asked for otherwise`)
+      if (told && told.params !== asked.params)
+        this.#fault(`${asked.key} (${asked.params}) was told of something else (${told.params})`)
       if (!told) this.#fault(`${asked.key} was acknowledged with nothing`)
       else if (entry?.hash === told.hash || lostHashes.has(told.hash)) return
       else if (!(memory && heard.outcome.durability === 'memory'))
@@ -240,10 +242,12 @@ class WalletCheck {
       return
     }
     if (heard.type === 'unknown') return
-    const another = asked.kind === 'end' && this.#isAnothers(operation, entry)
+    const shared = asked.kind === 'end' || all.some((one) => one !== operation && one.command.key === asked.key)
+    const another = shared && this.#isAnothers(operation, entry)
     if (heard.error.code === 'idempotency_conflict') {
-      if (another) return
-      this.#fault(`${asked.key} (${asked.params}) conflicts with itself`)
+      if (!another) this.#fault(`${asked.key} (${asked.params}) conflicts with itself`)
+      else if (!this.#isOfBeforeALoss(operation) && !isThereBy(endedAt, [entry ?? null], commits))
+        this.#fault(`${asked.key} (${asked.params}) conflicts with what was not in the journal yet`)
       return
     }
     if (entry && !another && !this.#cameAfterALoss(operation, entry)) {
@@ -253,7 +257,7 @@ class WalletCheck {
     this.#checkRefusal(operation, heard.error, all)
   }
 
-  /** Whoever ends a session does so under the same key: what stands there, or stood there before a replica lost it, may be another's. */
+  /** A key that callers share, as those do who end one session: what stands there, or stood there before a replica lost it, may be another's. */
   #isAnothers(operation: Operation, entry: Entry | undefined): boolean {
     const { params, metadata } = operation.command
     if (this.#isOfBeforeALoss(operation)) return true

@@ -2,7 +2,7 @@ import { type Command, type CommandKind, command } from '../packages/holdfast/sr
 import { Caller, type Heard, type Operation } from './caller.js'
 import { keys, type Process } from './process.js'
 import { Sessions } from './sessions.js'
-import type { World } from './world.js'
+import { Chance, type World } from './world.js'
 
 const KINDS: readonly [CommandKind, number][] = [
   ['credit', 3],
@@ -26,10 +26,15 @@ const KINDS_OF_SESSIONS: typeof KINDS = [
   ['end', 2],
 ]
 
+const CONFUSED = 0xc0f05ed
+
 /** What Postgres can't store. Input is checked before the engine gets it; this stands for what a check lets through. */
 const UNSTORABLE = '"\0"'
 
-/** Callers who hold, settle and retry, on few wallets, so that they are always in each other's way. */
+/**
+ * Callers who hold, settle and retry, on few wallets, so that they are always in each other's way. In some schedules, decided by a chance of its
+ * own so that the others stay as they are, they also use a key that somebody has just used for something else.
+ */
 export class Clients {
   readonly history: Operation[] = []
   readonly wallets: readonly string[]
@@ -44,6 +49,8 @@ export class Clients {
   /** Wallets that are emptied and closed halfway through. */
   readonly #leaving: ReadonlySet<string>
   readonly #unstorable: number
+  readonly #confusion: Chance
+  readonly #confused: number
   readonly #sessions: Sessions
   readonly #kinds: readonly (readonly [CommandKind, number])[]
   #running = 0
@@ -64,6 +71,8 @@ export class Clients {
     const { chance } = world
     this.#leaving = new Set(chance.happens(0.25) ? [chance.pick(wallets)] : [])
     this.#unstorable = chance.happens(0.2) ? 0.02 : 0
+    this.#confusion = new Chance(Math.imul(world.seed + 1, CONFUSED))
+    this.#confused = this.#confusion.happens(0.1) ? 0.1 : 0
     this.#kinds = chance.happens(0.4) ? [...KINDS, ...KINDS_OF_SESSIONS] : KINDS
     for (let n = 0; n < 6; n += 1) {
       this.#running += 1
@@ -85,7 +94,19 @@ export class Clients {
       return
     }
     const id = this.#world.chance.pick(this.wallets)
-    this.#ask(id, this.#command(id, this.#newKey()), () => this.#later(() => this.#next()))
+    const asked = this.#mistaken(id) ?? this.#command(id, this.#newKey())
+    this.#ask(id, asked, () => this.#later(() => this.#next()))
+  }
+
+  /** Something else under a key that was used just now, perhaps for what is not in the journal yet, or never will be. */
+  #mistaken(id: string): Command | null {
+    if (this.#confused === 0 || !this.#confusion.happens(this.#confused) || this.#memoryWallets.has(id)) return null
+    const ref = keys.ref(id)
+    const used = this.history.slice(-12).filter((one) => one.ref === ref && !one.command.key.startsWith('~'))
+    if (used.length === 0) return null
+    const { key } = this.#confusion.pick(used).command
+    // As nobody else asks for: how much tells one from the other.
+    return command({ kind: this.#confusion.pick(['credit', 'debit']), key, amount: 1_000 + this.history.length })
   }
 
   #newKey(): string {

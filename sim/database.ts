@@ -273,7 +273,7 @@ export class SimDatabase {
 
   due(until: number, most: number, after: DuePlace | null): DueWallet[] {
     return [...this.#wallets.values()]
-      .map(({ row: { ref, due }, tenant }) => ({ ref, tenant, due }))
+      .map(({ row: { ref, due, epoch }, tenant }) => ({ ref, tenant, due, epoch }))
       .filter((wallet) => wallet.due > 0 && wallet.due <= until && (after === null || compareDue(wallet, after) > 0))
       .sort(compareDue)
       .slice(0, most)

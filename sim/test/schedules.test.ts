@@ -67,6 +67,7 @@ const MUST_HAPPEN = [
   'done_purchase',
   'done_unfreeze',
   'told_duplicate_item',
+  'told_idempotency_conflict',
   'told_invalid_argument',
   'told_sold_out',
   'told_user_limit',

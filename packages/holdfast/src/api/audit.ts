@@ -152,8 +152,7 @@ export class Auditing {
     this.#everyMs = everyMs
     this.#auditor = new Auditor({
       ...parts,
-      reload: (place, epoch) => engine.reload(place, epoch),
-      touch: (place) => engine.touch(place),
+      touch: (place, epochMin) => engine.touch(place, epochMin),
       limits,
     })
     this.#schedule = background
@@ -227,7 +226,7 @@ export class Auditing {
           sequencer,
           placeOf,
           page: (...page) => audits.rebuildPage(...page),
-          reload: (place, epoch) => engine.reload(place, epoch),
+          touch: (place, epochMin) => engine.touch(place, epochMin),
           now: () => clock.now(),
         },
         { shards, usedSince, all, force, signal, ...progress },

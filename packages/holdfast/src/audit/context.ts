@@ -56,9 +56,7 @@ export interface AuditParts {
   readonly telemetry: Telemetry
   agendaOf(shard: number): string
   placeOf(tenant: string, ref: string): Place
-  /** Loads a wallet anew, under an epoch above this one. */
-  reload(place: Place, epoch: number): Promise<unknown>
-  /** Lets due holds expire. */
-  touch(place: Place): Promise<unknown>
+  /** Lets due holds expire. What Redis has under an older epoch than this is loaded anew. */
+  touch(place: Place, epochMin?: number): Promise<unknown>
   readonly limits?: Partial<AuditLimits>
 }

@@ -181,10 +181,10 @@ export class HotAudit {
 
   /** True: it is as its journal says now. */
   async #reload(place: Place): Promise<boolean> {
-    const { audits, reload } = this.#run.parts
+    const { audits, touch } = this.#run.parts
     const [row] = await audits.states([place.ref])
     if (!row) return false
-    await reload(place, row.state.epoch)
+    await touch(place, row.state.epoch + 1)
     const [after] = await this.#compare([place])
     return after !== undefined && after.differences.length === 0
   }

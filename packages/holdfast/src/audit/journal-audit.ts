@@ -209,7 +209,7 @@ export class JournalAudit {
     if (causes.has('holds_differ')) await audits.dropCheckpoint(ref)
     // It may take several steps: one lets 64 expire.
     for (let left = differences.length; causes.has('hold_overdue') && left > 0; left -= 64) {
-      await touch(placeOf(tenant, ref)).catch(() => {})
+      await touch(placeOf(tenant, ref), wallet.row?.epoch).catch(() => {})
     }
     return (await this.#again([ref])).every(({ differences: left }) => left.length === 0)
   }

@@ -11,8 +11,8 @@ export interface RebuildParts {
   readonly sequencer: Pick<Sequencer, 'look'>
   page(shard: number, after: string, most: number, wanted: { usedSince: number; all: boolean }): Promise<RebuildPage>
   placeOf(tenant: string, ref: string): Place
-  /** Loads a wallet, unless Redis has it under a later epoch than this. */
-  reload(place: Place, epoch: number): Promise<unknown>
+  /** Loads a wallet, unless Redis has it under this epoch or a later one. */
+  touch(place: Place, epochMin: number): Promise<unknown>
   now(): number
 }
 
@@ -69,7 +69,7 @@ export async function rebuild(parts: RebuildParts, demand: RebuildDemand): Promi
 }
 
 async function load(
-  { sequencer, placeOf, reload }: RebuildParts,
+  { sequencer, placeOf, touch }: RebuildParts,
   wanted: RebuildPage['wanted'],
   { force, signal }: RebuildDemand,
   counts: { loaded: number; there: number; failed: number },
@@ -85,7 +85,7 @@ async function load(
         counts.there += 1
         continue
       }
-      await reload(place, force ? epoch : epoch - 1).then(
+      await touch(place, force ? epoch + 1 : epoch).then(
         () => {
           counts.loaded += 1
         },

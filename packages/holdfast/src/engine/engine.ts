@@ -175,7 +175,7 @@ export class Engine {
       placeOf: parts.placeOf,
       laneOf: (place) => this.#lanes.of(place),
       redisOf: (shard) => this.#groups.of({ shard }),
-      touch: (place) => this.touch(place),
+      touch: (place, epochMin) => this.touch(place, epochMin),
     })
     const steps: IntendedParts = {
       placeOf: parts.placeOf,
@@ -276,16 +276,11 @@ export class Engine {
   }
 
   /**
-   * Loads a wallet anew: whatever stands in Redis under this epoch or an older one is not believed any more. What is pending in it goes
-   * into the journal first, as far as it fits.
+   * Lets due holds of a wallet expire, and has it in Redis afterwards. What stands there under an older epoch than this is not believed any more:
+   * it is loaded anew, and what is pending goes into the journal first, as far as it fits.
    */
-  reload(place: Place, epoch: number): Promise<Outcome> {
-    this.#lanes.of(place).distrust(epoch + 1)
-    return this.touch(place)
-  }
-
-  /** Lets due holds of a wallet expire, and has it in Redis afterwards. */
-  touch(place: Place): Promise<Outcome> {
+  touch(place: Place, epochMin = 0): Promise<Outcome> {
+    if (epochMin > 0) this.#lanes.of(place).distrust(epochMin)
     return this.submit(place, command({ kind: 'touch' }), { memory: false })
   }
 

@@ -107,7 +107,10 @@ export class Router {
       else if (pending) return this.again(attempt)
       else if (attempt.chargeMissing) return this.#tellMissing(attempt, epoch)
       attempt.chargeMissing = !charge
-      this.route(attempt)
+      // By the two together nothing can ever be decided.
+      const leftBehind = epoch > 0 && charge !== null && charge.facts.epoch !== epoch
+      if (leftBehind && !(await this.#isCurrent(lane, epoch))) this.again(attempt)
+      else this.route(attempt)
     } catch (error) {
       this.#context.postgres.failedWith(error)
       this.again(attempt)
@@ -123,15 +126,20 @@ export class Router {
   }
 
   async #tellIfCurrent(attempt: Attempt, epoch: number): Promise<void> {
-    const { lane } = attempt
     try {
-      const [row] = await this.#context.journal.read([lane.place.ref])
-      if (row?.epoch === epoch) return this.refuse(attempt, new HoldfastError('entry_not_found'))
-      lane.distrust(Math.max(row?.epoch ?? 0, epoch + 1))
-      if (row) this.follow(lane, row.owner, row.epoch)
+      if (await this.#isCurrent(attempt.lane, epoch)) return this.refuse(attempt, new HoldfastError('entry_not_found'))
     } catch (error) {
       this.#context.postgres.failedWith(error)
     }
     this.again(attempt)
+  }
+
+  /** Does the journal go on from the state of this epoch? If not, nobody believes it any more, and whoever decides now is followed. */
+  async #isCurrent(lane: Lane, epoch: number): Promise<boolean> {
+    const [row] = await this.#context.journal.read([lane.place.ref])
+    if (row?.epoch === epoch) return true
+    lane.distrust(Math.max(row?.epoch ?? 0, epoch + 1))
+    if (row) this.follow(lane, row.owner, row.epoch)
+    return false
   }
 }

@@ -27,8 +27,8 @@ interface Parts {
   laneOf(place: Place): Lane
   /** Is Redis there, for this shard? */
   redisOf(shard: number): Circuit
-  /** Lets due holds of a wallet expire, wherever it is. */
-  touch(place: Place): Promise<Outcome>
+  /** Lets due holds of a wallet expire, wherever it is; by no state of before this epoch. */
+  touch(place: Place, epochMin: number): Promise<Outcome>
 }
 
 /**
@@ -184,13 +184,14 @@ export class Sweeper {
     })
   }
 
-  async #touch({ ref, tenant }: DueWallet, until: number): Promise<void> {
+  async #touch({ ref, tenant, epoch }: DueWallet, until: number): Promise<void> {
     // A round before this one has left it behind.
     if (this.#touching.has(ref)) return
     this.#touching.add(ref)
     this.#context.telemetry.count?.('holdfast_swept_wallets_total', { where: 'cold' })
     try {
-      const { touch } = await this.#parts.touch(this.#parts.placeOf(tenant, ref))
+      // Redis may have a state that those who did not see it have left behind: by that nothing is due, for ever.
+      const { touch } = await this.#parts.touch(this.#parts.placeOf(tenant, ref), epoch)
       if (this.#stopped || !touch || (touch.due > 0 && touch.due <= until)) return
       // The bound in Postgres only said that something might be due. It moves on, if the state is still the one that was touched.
       await this.#context.journal.relax(ref, touch.epoch, touch.seq, touch.due)

@@ -158,13 +158,13 @@ export class PostgresJournal implements Journal {
 
   async due(until: number, most: number, after: DuePlace | null): Promise<DueWallet[]> {
     const { due, ref } = after ?? BEFORE_ALL
-    const rows = await this.#postgres.query<{ ref: string; tenant: string; due: string }>('dueWallets', [
+    const rows = await this.#postgres.query<{ ref: string; tenant: string; due: string; epoch: string }>('dueWallets', [
       until,
       most,
       due,
       ref,
     ])
-    return rows.map((row) => ({ ...row, due: Number(row.due) }))
+    return rows.map((row) => ({ ...row, due: Number(row.due), epoch: Number(row.epoch) }))
   }
 
   async relax(ref: string, epoch: number, seq: number, due: number): Promise<void> {

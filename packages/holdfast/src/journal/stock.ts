@@ -95,10 +95,12 @@ export class Stocks {
     if (!remembered || remembered.seq <= seq) this.#remember(ref, known)
     const stock = copyOf(known.stock)
     // A shortcut, and no more: the stock is read, and one so large that Postgres does not take it as a note is sold all the same.
-    if (seq - from >= WORTH_NOTING) {
-      await this.#query('writeStockCheckpoint', [ref, seq, JSON.stringify(noted(stock))]).catch(() => {})
-    }
+    if (seq - from >= WORTH_NOTING) await this.#note(ref, seq, stock).catch(() => {})
     return stock
+  }
+
+  async #note(ref: string, seq: number, stock: Stock): Promise<void> {
+    await this.#query('writeStockCheckpoint', [ref, seq, JSON.stringify(noted(stock))])
   }
 
   /** False: what is known is of another history. Postgres was put back since. */

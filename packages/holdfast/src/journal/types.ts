@@ -160,6 +160,7 @@ export interface DuePlace {
 
 export interface DueWallet extends DuePlace {
   readonly tenant: string
+  readonly epoch: number
 }
 
 /**

@@ -36,6 +36,22 @@ describe('a hold that nobody touches, of a wallet that is not in Redis', () => {
     await back.close()
   })
 
+  it('is expired though Redis has a state that knows nothing of it: it was made by a process that did not see Redis, and is gone', async () => {
+    const redis = await freshRedis()
+    const postgres = await freshDatabase()
+    const engine = { sweepEveryMs: 600_000 }
+    const sees = await Holdfast.connect({ redis, postgres, engine })
+    const wallet = sees.wallet('w')
+    await wallet.open({ currency: 'usd' })
+    await wallet.credit(100, { key: 'in' })
+    const blind = await Holdfast.connect({ redis: NO_REDIS, postgres, engine })
+    await blind.wallet('w').hold(60, { key: 'call', ttl: TTL })
+    await blind.close()
+    const sweeper = await Holdfast.connect({ redis, postgres, engine: SWEPT })
+    await until(() => isExpired(sweeper.wallet('w')))
+    await Promise.all([sees.close(), sweeper.close()])
+  })
+
   onBothPaths((path) => {
     it('does not wait for one whose row somebody keeps locked', async () => {
       const wallets = []

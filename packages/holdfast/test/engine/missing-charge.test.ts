@@ -40,6 +40,16 @@ it('is not refused on the Postgres path by a state that others have left behind 
   held.appends.open()
 })
 
+it('is measured by the charge that was made by who does not see Redis, whose state there is left behind', async () => {
+  await openWallet(journal, keys.of('left'), 'left')
+  const { engine } = engines.start({ redisUrl, postgres })
+  await submit(engine, 'left', { kind: 'credit', key: 'in', amount: 100 })
+  const { engine: blind } = engines.start({ redisUrl: NO_REDIS, postgres })
+  const { entry } = await submit(blind, 'left', { kind: 'debit', key: 'out', amount: 60 })
+  const refunded = await submit(engine, 'left', { kind: 'refund', key: 'r', of: entry?.seq as number, amount: 20 })
+  expect(refunded).toMatchObject({ entry: { kind: 'refund', available: 60 } })
+})
+
 it('is not refused by a Redis that is not the one by which the others go', async () => {
   const { engine, charge } = await charged('two', await freshRedis(), redisUrl)
   const epoch = await epochOf('two')

@@ -75,7 +75,7 @@ class DueList {
 
   async due(_until: number, most: number, after: DuePlace | null): Promise<DueWallet[]> {
     this.asked.push(after)
-    const all = this.refs.map((ref, n) => ({ ref, tenant: 'test', due: n + 1 }))
+    const all = this.refs.map((ref, n) => ({ ref, tenant: 'test', due: n + 1, epoch: 1 }))
     return all.filter(({ due }) => due > (after?.due ?? 0)).slice(0, most)
   }
 

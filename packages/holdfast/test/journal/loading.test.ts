@@ -269,8 +269,8 @@ describe.each(Object.keys(SUBJECTS))('loading a wallet from the journal of %s', 
     const [third, first, second] = wallets.map(({ ref }) => ref)
     const due = async (until: number, most = 10) => (await journal.due(until, most, null)).map(({ ref }) => ref)
     expect(await journal.due(START + 2_000, 10, null)).toEqual([
-      { ref: first, tenant: 'tenant-1000', due: START + 1_000 },
-      { ref: second, tenant: 'tenant-2000', due: START + 2_000 },
+      { ref: first, tenant: 'tenant-1000', due: START + 1_000, epoch: wallets[1]?.state.epoch },
+      { ref: second, tenant: 'tenant-2000', due: START + 2_000, epoch: wallets[2]?.state.epoch },
     ])
     expect(await due(START + 3_000)).toEqual([first, second, third])
     expect(await due(START + 3_000, 1)).toEqual([first])
@@ -298,7 +298,7 @@ describe.each(Object.keys(SUBJECTS))('loading a wallet from the journal of %s', 
       const wallet = await newWallet(journal)
       wallet.now = START
       await append(journal, wallet.file(wallet.credit('c'), wallet.hold('h', 1, ttlMs)))
-      wallets.push({ ref: wallet.ref, tenant: 'test', due: START + ttlMs })
+      wallets.push({ ref: wallet.ref, tenant: 'test', due: START + ttlMs, epoch: wallet.state.epoch })
     }
     const inOrder = wallets.sort((a, b) => a.due - b.due || Buffer.compare(bytes(a), bytes(b)))
     const [, second, , fourth, , last] = inOrder as [DueWallet, DueWallet, DueWallet, DueWallet, DueWallet, DueWallet]
