@@ -9,7 +9,7 @@ import { FORGETTING } from './forgetting.js'
 import { HOLDS } from './holds.js'
 import { LUA, type Mutant } from './mutant.js'
 import { PAYMENTS } from './payments.js'
-import { PROTOCOL } from './protocol.js'
+import { OWN_ENTRIES_ONLY, PROTOCOL } from './protocol.js'
 import { STOCK } from './stock.js'
 import { TRANSFERS } from './transfers.js'
 
@@ -39,5 +39,6 @@ export const HARMLESS: readonly Pick<Mutant, 'rule' | 'patches'>[] = [
     rule: 'many refunds are noted before they are swept away',
     patches: [{ file: LUA, find: 'local REFUNDS_MAX = 64', replace: 'local REFUNDS_MAX = 1' }],
   },
+  { rule: 'processes hand on what others have decided', patches: OWN_ENTRIES_ONLY },
   { rule: 'an audit looks again before it calls something wrong', patches: LOOK_ONCE },
 ]

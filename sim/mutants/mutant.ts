@@ -5,6 +5,8 @@ export interface Mutant {
   readonly patches: readonly { readonly file: string; readonly find: string; readonly replace: string }[]
   /** Caught within so many schedules. */
   readonly within: number
+  /** What one of the schedules must say, where the patches leave out something else as well. */
+  readonly finds?: RegExp
   /** The first of them, by default seed 1: a little before one that finds it, so that the suite need not look for it each time. */
   readonly from?: number
 }

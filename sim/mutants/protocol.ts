@@ -5,7 +5,7 @@ import { DATABASE, ENGINE, LUA, type Mutant } from './mutant.js'
  * Processes usually hand each other's entries on, so that gaps hardly come up. This alone costs patience only: a refusal that rests on the
  * entry of somebody else waits until a sweeper brings it.
  */
-const OWN_ENTRIES_ONLY = [
+export const OWN_ENTRIES_ONLY = [
   {
     file: LUA,
     find: 'local entries = entries_after(w, math.max(w.acked, w.known), pending_max + EXPIRE_MAX)',
@@ -27,6 +27,7 @@ export const PROTOCOL: readonly Mutant[] = [
       { file: DATABASE, find: 'row.available === first.available - first.availableDelta &&', replace: '' },
       { file: DATABASE, find: 'row.reserved === first.reserved - first.reservedDelta &&', replace: '' },
     ],
+    finds: /does not rest on the one before/,
     within: 100,
     from: 12,
   },
@@ -194,6 +195,19 @@ export const PROTOCOL: readonly Mutant[] = [
     within: 50,
   },
   {
+    rule: 'a conflict is a "no" too',
+    without: 'a key is said to be used by an entry that never gets committed',
+    patches: [
+      {
+        file: `${ENGINE}/decider.ts`,
+        find: 'const { seq } = answer.rest',
+        replace:
+          "if (answer.type === 'conflict') return attempt.refuse(new HoldfastError('idempotency_conflict'))\n        const { seq } = answer.rest",
+      },
+    ],
+    within: 200,
+  },
+  {
     rule: 'a "no" looks for the key',
     without: 'a retry of a committed operation is told "insufficient"',
     patches: [{ file: `${ENGINE}/confirmer.ts`, find: 'if (confirmation.seen) return', replace: 'if (false) return' }],
@@ -242,6 +256,13 @@ export const PROTOCOL: readonly Mutant[] = [
     ],
     within: 50,
     from: 24,
+  },
+  {
+    rule: 'the acknowledged seq belongs to an epoch',
+    without: 'what is pending counts as acknowledged, and is told, or overwritten',
+    patches: [{ file: LUA, find: 'if t.epoch == w.epoch then', replace: 'if true then' }],
+    within: 2000,
+    from: 1820,
   },
   {
     rule: 'time only moves forward',
