@@ -960,7 +960,10 @@ FROM (
   SELECT DISTINCT ON (d.lane) d.* FROM webhook_deliveries d WHERE d.webhook = $1 AND d.dead_at IS NULL ORDER BY d.lane, d.id
 ) AS h
 WHERE $2 OR h.next_at <= clock_ms() ORDER BY h.next_at, h.id LIMIT $3`,
-  waitingLanes: `SELECT DISTINCT lane FROM webhook_deliveries WHERE webhook = $1 AND dead_at IS NULL AND lane = ANY ($2::text[])`,
+  waitingLanes: `-- Which of these wait, of a webhook that is still this process's: one row with no lane where none does. No row: it is another's by now, or was deleted.
+SELECT DISTINCT d.lane FROM webhooks w
+LEFT JOIN webhook_deliveries d ON d.webhook = w.id AND d.dead_at IS NULL AND d.lane = ANY ($3::text[])
+WHERE w.id = $1 AND w.holder = $2`,
   whyNotOwned: `-- Why a wallet was not taken over. If that was because somebody had its row locked, and has let go by now, it is locked for whoever asks.
 SELECT w.memory, free.ref IS NOT NULL AS free
 FROM wallets w

@@ -93,9 +93,14 @@ export class Deliveries {
     await this.#held('pauseWebhook', [webhook, this.holder, tries, pauseMs])
   }
 
-  async #held(name: 'advanceWebhook' | 'pauseWebhook', values: readonly unknown[]): Promise<void> {
-    const rows = await this.#postgres.query(name, values)
-    if (rows.length === 0) throw new LeaseLost('The webhook is another process’s')
+  /** What is answered only to who has the webhook. */
+  async #held<T extends object>(
+    name: 'advanceWebhook' | 'pauseWebhook' | 'waitingLanes',
+    values: readonly unknown[],
+  ): Promise<T[]> {
+    const rows = await this.#postgres.query<T>(name, values)
+    if (rows.length === 0) throw new LeaseLost('The webhook is another process’s, or was deleted')
+    return rows
   }
 
   /** The first of each lane whose time has come; `early`: also where it has not. */
@@ -111,8 +116,8 @@ export class Deliveries {
   }
 
   async lanesWaiting(webhook: string, lanes: readonly string[]): Promise<Set<string>> {
-    const rows = await this.#postgres.query<{ lane: string }>('waitingLanes', [webhook, lanes])
-    return new Set(rows.map(({ lane }) => lane))
+    const rows = await this.#held<{ lane: string | null }>('waitingLanes', [webhook, this.holder, lanes])
+    return new Set(rows.flatMap(({ lane }) => lane ?? []))
   }
 
   async park(webhook: string, parked: readonly Parked[], dead = false): Promise<void> {

@@ -158,17 +158,21 @@ describe('a webhook', () => {
   })
 
   it('is told nothing more once it is deleted', async () => {
-    const { receiver, made, wallet } = await hook()
+    // Whoever serves it would not hear of that by himself before the test is over.
+    const slow = await Api.start({ deliveries: { pollMs: 1_500 } })
+    const by = slow.as(await slow.key())
+    const { receiver, made, wallet } = await hook({}, by)
+    const other = await hook({ walletPrefix: made.walletPrefix }, by)
     const path = await wallet('a')
-    await credit(path, 'a')
-    await receiver.until(({ taken }) => taken.length === 1)
-    expect(await call('DELETE', `/v1/webhooks/${made.id}`)).toMatchObject({ status: 200, body: { id: made.id } })
-    const other = await hook({ walletPrefix: made.walletPrefix })
-    await credit(path, 'b')
-    await other.receiver.until(({ taken }) => taken.length === 1)
+    await credit(path, 'a', 1, by)
+    for (const one of [receiver, other.receiver]) await one.until(({ taken }) => taken.length === 1)
+    await sleep(50)
+    expect(await by('DELETE', `/v1/webhooks/${made.id}`)).toMatchObject({ status: 200, body: { id: made.id } })
+    await credit(path, 'b', 1, by)
+    await other.receiver.until(({ taken }) => taken.length === 2)
     await sleep(100)
     expect(receiver.received).toHaveLength(1)
-    expect(await call('GET', `/v1/webhooks/${made.id}`)).toMatchObject({
+    expect(await by('GET', `/v1/webhooks/${made.id}`)).toMatchObject({
       status: 404,
       body: { code: 'webhook_not_found' },
     })
