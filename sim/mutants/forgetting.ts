@@ -15,14 +15,14 @@ export const FORGETTING: readonly Mutant[] = [
       'a capture was acknowledged from memory, its hold runs out before it is loaded anew, and the capture is lost',
     patches: [{ file: LUA, find: 'math.max(c.at, w.at)', replace: 'math.max(c.at, w.clock)' }],
     within: 600,
-    from: 1_185,
+    from: 1_240,
   },
   {
     rule: 'wallets used from memory come with their last results',
     without: 'a key that is repeated after a raise is decided a second time, and what rests on that is lost',
     patches: [{ file: `${ENGINE}/loader.ts`, find: 'recent: snapshot.recent,', replace: 'recent: [],' }],
     within: 1_000,
-    from: 40,
+    from: 240,
   },
   {
     rule: 'what the journal will never take does not stay in Redis',
@@ -62,14 +62,14 @@ export const FORGETTING: readonly Mutant[] = [
       },
     ],
     within: 100,
-    from: 2045,
+    from: 1_620,
   },
   {
     rule: 'wallets used from memory have no Postgres path',
     without: 'the Postgres path decides without knowing what Redis acknowledged',
     patches: [{ file: DATABASE, find: "if (row.memory) return 'memory'", replace: '' }],
     within: 600,
-    from: 95,
+    from: 170,
   },
   {
     rule: 'timeline',

@@ -36,7 +36,7 @@ export const HOLDS: readonly Mutant[] = [
       },
     ],
     within: 300,
-    from: 1995,
+    from: 2_015,
   },
   {
     rule: 'an extension is counted once',

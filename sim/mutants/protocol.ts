@@ -28,8 +28,8 @@ export const PROTOCOL: readonly Mutant[] = [
       { file: DATABASE, find: 'row.reserved === first.reserved - first.reservedDelta &&', replace: '' },
     ],
     finds: /does not rest on the one before/,
-    within: 100,
-    from: 12,
+    within: 20,
+    from: 105,
   },
   {
     rule: 'runs',
@@ -95,6 +95,7 @@ export const PROTOCOL: readonly Mutant[] = [
       },
     ],
     within: 800,
+    from: 40,
   },
   {
     rule: 'incarnation',
@@ -174,7 +175,7 @@ export const PROTOCOL: readonly Mutant[] = [
       },
     ],
     within: 1_000,
-    from: 700,
+    from: 1_050,
   },
   {
     rule: 'a "no" is an answer too',
@@ -230,14 +231,14 @@ export const PROTOCOL: readonly Mutant[] = [
     without: 'refused, and then a copy of the same call arrives late and is committed',
     patches: [{ file: `${ENGINE}/router.ts`, find: 'if (askedAt >= attempt.unansweredUntil)', replace: 'if (true)' }],
     within: 500,
-    from: 60,
+    from: 190,
   },
   {
     rule: 'deadline',
     without: 'a paused attempt wakes up and is committed after its retry was refused',
     patches: [{ file: LUA, find: 'clock > c.deadline then', replace: 'false then' }],
     within: 600,
-    from: 38,
+    from: 90,
   },
   {
     rule: 'a deadline is by the clock of one server alone',
@@ -245,7 +246,7 @@ export const PROTOCOL: readonly Mutant[] = [
       'a call that was held up is decided by who was promoted, whose clock is behind, after its retry was refused',
     patches: [{ file: LUA, find: 'if told_life ~= life or clock', replace: 'if clock' }],
     within: 1_000,
-    from: 620,
+    from: 910,
   },
   {
     rule: 'pending entries are never overwritten',
@@ -262,7 +263,7 @@ export const PROTOCOL: readonly Mutant[] = [
     without: 'what is pending counts as acknowledged, and is told, or overwritten',
     patches: [{ file: LUA, find: 'if t.epoch == w.epoch then', replace: 'if true then' }],
     within: 2000,
-    from: 1820,
+    from: 1_820,
   },
   {
     rule: 'time only moves forward',
@@ -303,7 +304,7 @@ export const PROTOCOL: readonly Mutant[] = [
     without: 'a charge that is still on its way counts as nothing, and its refund is refused',
     patches: [{ file: LUA, find: 'if not c.facts then', replace: 'if false then' }],
     within: 400,
-    from: 85,
+    from: 140,
   },
   {
     rule: 'what can not be stored is bad alone',

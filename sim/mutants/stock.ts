@@ -7,7 +7,7 @@ export const STOCK: readonly Mutant[] = [
     without: 'the stock is evicted alone and reads as if nothing were sold',
     patches: [{ file: LUA, find: 'if values[#fields] ~= digits(w.epoch) then', replace: 'if false then' }],
     within: 200,
-    from: 22,
+    from: 170,
   },
   {
     rule: 'what lies in a checkout comes back with it',
