@@ -41,6 +41,7 @@ const READABLE = 1
 const WRITABLE = 2
 const PASSES_MAX = 10_000
 const TWO_TO_32 = 2 ** 32
+const CARRIAGE_RETURN = 13
 
 interface Build {
   module: object
@@ -78,12 +79,19 @@ export class Valkey {
     const { module, Wasi } = await build
     const wasi = new Wasi({ version: 'preview1', args: ['valkey-server'], env: {}, preopens: {} })
     const wire = new Wire()
-    let view: DataView | undefined
+    let words = new Uint32Array(0)
+    let view = new DataView(words.buffer)
     // Growing the memory leaves the views before it empty.
+    const look = (): void => {
+      words = new Uint32Array(exports.memory.buffer)
+      view = new DataView(exports.memory.buffer)
+    }
     const memory = (): DataView => {
-      if (view?.buffer !== exports.memory.buffer) view = new DataView(exports.memory.buffer)
+      if (words.length === 0) look()
       return view
     }
+    // The server asks for the time ten times as often as it changes.
+    let time = { ms: Number.NaN, low: 0, high: 0 }
     const wasiImport = {
       ...wasi.wasiImport,
       // The server's log: nobody reads it here.
@@ -94,11 +102,11 @@ export class Valkey {
         return 0
       },
       clock_time_get: (_clock: number, _precision: bigint, at: number): number => {
-        // Nanoseconds as two words: whole and exact, and half as slow as with a BigInt.
-        const us = Math.round(host.now() * 1000)
-        const low = (us % TWO_TO_32) * 1000
-        memory().setUint32(at, low % TWO_TO_32, true)
-        memory().setUint32(at + 4, Math.floor(us / TWO_TO_32) * 1000 + Math.floor(low / TWO_TO_32), true)
+        const ms = host.now()
+        if (ms !== time.ms) time = nanosecondsOf(ms)
+        if (words.length === 0) look()
+        words[at >> 2] = time.low
+        words[(at >> 2) + 1] = time.high
         return 0
       },
       random_get: (at: number, length: number): number => {
@@ -296,6 +304,13 @@ function encode(words: readonly Word[]): Buffer {
   return Buffer.from(text, 'latin1')
 }
 
+/** As two words: whole and exact, and half as slow as with a BigInt. */
+function nanosecondsOf(ms: number): { ms: number; low: number; high: number } {
+  const us = Math.round(ms * 1000)
+  const low = (us % TWO_TO_32) * 1000
+  return { ms, low: low % TWO_TO_32, high: Math.floor(us / TWO_TO_32) * 1000 + Math.floor(low / TWO_TO_32) }
+}
+
 const BEYOND_ASCII = /[^\0-\x7f]/
 
 function asBytes(text: string): string {
@@ -307,9 +322,10 @@ function decode(bytes: Buffer): Reply | Error | undefined {
   let at = 0
   let complete = true
   const line = (): string => {
-    const end = bytes.indexOf('\r\n', at)
-    if (end < 0) complete = false
-    const text = bytes.toString('utf8', at, end < 0 ? bytes.length : end)
+    let end = at
+    while (end < bytes.length && bytes[end] !== CARRIAGE_RETURN) end += 1
+    if (end + 1 >= bytes.length) complete = false
+    const text = bytes.toString('utf8', at, end)
     at = end + 2
     return text
   }
