@@ -90,7 +90,7 @@ export class Valkey {
       if (words.length === 0) look()
       return view
     }
-    // The server asks for the time ten times as often as it changes.
+    // The server asks for the time far more often than it changes here.
     let time = { ms: Number.NaN, low: 0, high: 0 }
     const wasiImport = {
       ...wasi.wasiImport,

@@ -262,7 +262,7 @@ export const PROTOCOL: readonly Mutant[] = [
     rule: 'the acknowledged seq belongs to an epoch',
     without: 'what is pending counts as acknowledged, and is told, or overwritten',
     patches: [{ file: LUA, find: 'if t.epoch == w.epoch then', replace: 'if true then' }],
-    within: 2000,
+    within: 2_000,
     from: 1_820,
   },
   {
